@@ -1,0 +1,196 @@
+use super::*;
+use crate::{ArgumentPatterns, CommandPattern, ProgramPattern};
+
+#[path = "effective_properties.rs"]
+mod properties;
+
+fn manifest(wants: Wants) -> Manifest {
+    Manifest { wants, ..Manifest::bare("weather".parse().unwrap()) }
+}
+
+fn http(arguments: &[&str]) -> Wants {
+    Wants { http: arguments.iter().map(|text| HttpWant::from_argument(text).unwrap()).collect(), ..Wants::default() }
+}
+
+fn files(arguments: &[&str]) -> Wants {
+    Wants { files: arguments.iter().map(|text| FilesWant::from_argument(text).unwrap()).collect(), ..Wants::default() }
+}
+
+fn secrets(arguments: &[&str]) -> Wants {
+    Wants {
+        secrets: arguments.iter().map(|text| SecretWant::from_argument(text).unwrap()).collect(),
+        ..Wants::default()
+    }
+}
+
+fn process(program: &str, arguments: Option<&[&str]>) -> Wants {
+    let arguments = arguments.map(|list| ArgumentPatterns::parse(list).unwrap());
+    let command = CommandPattern { program: ProgramPattern::parse(program).unwrap(), arguments };
+    Wants { process: vec![ProcessWant { command, reason: String::new() }], ..Wants::default() }
+}
+
+fn flag(capability: Capability) -> Wants {
+    Wants { flags: [(capability, String::new())].into(), ..Wants::default() }
+}
+
+fn vars() -> RootVars {
+    RootVars {
+        workspace: "/w".into(),
+        skills: vec!["/s1".into(), "/s2".into()],
+        spill: "/spill".into(),
+        home: "/home/ann".into(),
+    }
+}
+
+#[test]
+fn nothing_without_a_grant() {
+    let manifest = manifest(Wants::everything());
+    let effective = Effective::intersect(&manifest, None);
+    for capability in Capability::ALL {
+        assert!(!effective.allows_interface(capability));
+        assert!(effective.check(capability).is_err());
+        assert!(Effective::builtin(&manifest).allows_interface(capability));
+        assert!(Effective::builtin(&manifest).check(capability).is_ok());
+        assert!(
+            !Effective::intersect(&Manifest::bare(manifest.name.clone()), Some(&Wants::everything()))
+                .allows_interface(capability)
+        );
+    }
+    assert_eq!(effective.roots(&vars()), []);
+}
+
+#[test]
+fn disjoint_scopes_are_not_linked() {
+    for (wanted, granted, capability, expected) in [
+        (http(&["https://a.com"]), http(&["https://b.com"]), Capability::Http, false),
+        (http(&["https://*.a.com"]), http(&["https://b.a.com"]), Capability::Http, true),
+        (http(&["https://a.com"]), http(&["https://a.com:POST"]), Capability::Http, false),
+        (http(&["$models:POST"]), http(&["https://a.com:POST"]), Capability::Http, true),
+        (files(&["/a"]), files(&["/b"]), Capability::Files, false),
+        (files(&["/a"]), files(&["$workspace"]), Capability::Files, true),
+        (process("git", None), process("ls", None), Capability::Process, false),
+        (process("git", None), process("*", None), Capability::Process, true),
+        (secrets(&["mcp/*"]), secrets(&["mcp/a"]), Capability::Secrets, true),
+        (secrets(&["mcp/*"]), secrets(&["key"]), Capability::Secrets, false),
+        (flag(Capability::Store), flag(Capability::Store), Capability::Store, true),
+        (flag(Capability::Store), flag(Capability::Ui), Capability::Store, false),
+    ] {
+        let effective = Effective::intersect(&manifest(wanted), Some(&granted));
+        assert_eq!(effective.allows_interface(capability), expected, "{effective:?}");
+    }
+}
+
+#[test]
+fn roots_are_the_narrower_with_the_lesser_access() {
+    let shown = |roots: Vec<(PathBuf, Access)>| -> Vec<String> {
+        roots.into_iter().map(|(path, access)| format!("{}:{access}", path.display())).collect()
+    };
+    for (wanted, granted, expected) in [
+        (&["$workspace:read-write"][..], &["$workspace:read"][..], &["/w:read"][..]),
+        (&["$workspace"], &["/:read-write"], &["/w:read"]),
+        (&["/:read-write"], &["~/x:read-write"], &["/home/ann/x:read-write"]),
+        (&["$skills"], &["/s1"], &["/s1:read"]),
+        (&["/a", "/a/b:read-write"], &["/a/b:read-write"], &["/a/b:read-write"]),
+        (&["/ab"], &["/a"], &[]),
+        (&["/a"], &[], &[]),
+    ] {
+        let effective = Effective::intersect(&manifest(files(wanted)), Some(&files(granted)));
+        assert_eq!(shown(effective.roots(&vars())), expected, "{wanted:?} {granted:?}");
+    }
+    let builtin = Effective::builtin(&manifest(files(&["$workspace:read-write", "$skills", "/w"])));
+    assert_eq!(shown(builtin.roots(&vars())), ["/w:read-write", "/s1:read", "/s2:read"]);
+    let below = Effective::intersect(&manifest(files(&["/a/b"])), Some(&files(&["/a"])));
+    let root = ScopedRoot { path: "/a/b".into(), within: "/a".into(), access: Access::Read };
+    assert_eq!(below.scoped_roots(&vars()), [root]);
+}
+
+#[test]
+fn denials_give_the_command() {
+    let grant = |wants: &Wants| Effective::intersect(&manifest(wants.clone()), None);
+    let bare = grant(&Wants::default());
+    let path = Path::new;
+    for (denied, expected) in [
+        (
+            grant(&Wants::everything()).check_http("https", "api.example.com", 443, "POST", &[]),
+            "plugin `weather` has no grant for `http` on `https://api.example.com`; to allow it: \
+             atoll plugin grant weather --http https://api.example.com:POST",
+        ),
+        (
+            bare.check_http("http", "::1", 8080, "GET", &[]),
+            "plugin `weather` has no grant for `http` on `http://[::1]:8080`; to allow it: its plugin.toml does not ask \
+             for it; add `[[http]]` with `origin = \"http://[::1]:8080\"` and `methods = [\"GET\"]` there, then run \
+             atoll plugin grant weather --http 'http://[::1]:8080'",
+        ),
+        (
+            bare.check_http("https", "example.com.", 443, "GET", &[]),
+            "plugin `weather` has no grant for `http` on `https://example.com.`; to allow it: no grant can name this \
+             request; use another URL or method",
+        ),
+        (
+            grant(&files(&["$workspace:read-write"])).check_path(&vars(), path("/w/a"), Access::ReadWrite),
+            "plugin `weather` has no grant for `files` on `/w/a`; to allow it: \
+             atoll plugin grant weather --files '$workspace:read-write'",
+        ),
+        (
+            grant(&files(&["/"])).check_path(&vars(), path("/etc/x"), Access::ReadWrite),
+            "plugin `weather` has no grant for `files` on `/etc/x`; to allow it: its plugin.toml does not ask for it; \
+             add `[[files]]` with `root = \"/etc/x\"` and `access = \"read-write\"` there, then run \
+             atoll plugin grant weather --files /etc/x:read-write",
+        ),
+        (
+            grant(&Wants::everything()).check_process("git", &["push"]),
+            "plugin `weather` has no grant for `process` on `git`; to allow it: atoll plugin grant weather --process git",
+        ),
+        (
+            grant(&Wants::everything()).check_process("my tool", &["\n"]),
+            "plugin `weather` has no grant for `process` on `my tool`; to allow it: \
+             atoll plugin grant weather --process 'my tool'",
+        ),
+        (
+            grant(&Wants::everything()).check_secret("KEY", true),
+            "plugin `weather` has no grant for `secrets` on `KEY`; to allow it: atoll plugin grant weather --secret KEY:reveal",
+        ),
+        (
+            grant(&flag(Capability::Store)).check(Capability::Store),
+            "plugin `weather` has no grant for `store`; to allow it: atoll plugin grant weather --store",
+        ),
+        (
+            bare.check(Capability::Ui),
+            "plugin `weather` has no grant for `ui`; to allow it: its plugin.toml does not ask for it; add `[ui]` with \
+             its `reason` there, then run atoll plugin grant weather --ui",
+        ),
+        (
+            Effective::builtin(&manifest(Wants::default())).check(Capability::Store),
+            "plugin `weather` has no grant for `store`; to allow it: it is built in and was not made for this; use \
+             another plugin",
+        ),
+    ] {
+        assert_eq!(denied.unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn secrets_are_revealed_only_where_both_say_so() {
+    let effective = Effective::intersect(&manifest(secrets(&["A:reveal", "B"])), Some(&secrets(&["A", "B:reveal"])));
+    assert!(effective.check_secret("A", false).is_ok());
+    assert!(effective.check_secret("B", false).is_ok());
+    assert!(effective.check_secret("A", true).is_err());
+    assert!(effective.check_secret("B", true).is_err());
+    assert!(effective.check_secret("C", false).is_err());
+}
+
+#[test]
+fn paths_by_name() {
+    let effective = Effective::builtin(&manifest(files(&["$workspace:read-write", "/etc"])));
+    for (path, access, expected) in [
+        ("/w", Access::ReadWrite, true),
+        ("/w/a/./b", Access::ReadWrite, true),
+        ("/wx", Access::Read, false),
+        ("/w/../etc/x", Access::Read, false),
+        ("w/a", Access::Read, false),
+        ("/etc/passwd", Access::Read, true),
+        ("/etc/passwd", Access::ReadWrite, false),
+    ] {
+        assert_eq!(effective.check_path(&vars(), Path::new(path), access).is_ok(), expected, "{path} {access}");
+    }
+}

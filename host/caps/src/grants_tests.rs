@@ -1,0 +1,144 @@
+use super::*;
+use crate::{Capability, FilesWant, HttpWant, SecretWant};
+use proptest::prelude::*;
+
+fn name() -> PluginName {
+    "weather".parse().unwrap()
+}
+
+fn wants() -> Wants {
+    Wants {
+        files: vec![FilesWant::from_argument("$workspace:read-write").unwrap()],
+        http: vec![HttpWant::from_argument("https://example.com:POST").unwrap()],
+        process: vec![crate::ProcessWant {
+            command: crate::CommandPattern {
+                program: "git".parse().unwrap(),
+                arguments: Some(crate::ArgumentPatterns::parse(&["status", "**"]).unwrap()),
+            },
+            reason: "asks \"git\"".into(),
+        }],
+        secrets: vec![SecretWant::from_argument("KEY:reveal").unwrap()],
+        flags: [(Capability::Store, String::new()), (Capability::Ui, "asks".into())].into(),
+    }
+}
+
+/// A directory of its own for a test, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("atoll-caps-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_file_is_written_and_read() {
+    let scratch = Scratch::new("round");
+    let path = scratch.0.join("deep/grants.toml");
+    assert_eq!(Grants::load(&path).unwrap(), Grants::default());
+    let digest = Digest::of(b"one");
+    Grants::update(&path, |grants| grants.grant(&name(), &digest, &wants())).unwrap();
+    let grants = Grants::load(&path).unwrap();
+    assert_eq!(grants.for_plugin(&name(), &digest), GrantState::Granted(wants()));
+    grants.save(&path).unwrap();
+    assert_eq!(Grants::load(&path).unwrap(), grants);
+    let names: Vec<_> = fs::read_dir(scratch.0.join("deep")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        grants.save(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let link = scratch.0.join("link.toml");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        Grants::default().save(&link).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(Grants::load(&path).unwrap(), Grants::default());
+    }
+    assert!(Grants::default().save(&path.join("below/a/file")).is_err());
+}
+
+#[test]
+fn a_grant_holds_for_one_file() {
+    let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+    let mut grants = Grants::default();
+    assert_eq!(grants.for_plugin(&name(), &one), GrantState::None);
+    grants.grant(&name(), &one, &wants());
+    assert_eq!(grants.for_plugin(&name(), &two), GrantState::Changed { granted_digest: one.clone() });
+    let more = Wants { http: vec![HttpWant::from_argument("https://x").unwrap()], ..Wants::default() };
+    grants.grant(&name(), &one, &more);
+    let mut both = wants();
+    both.add(&more);
+    assert_eq!(grants.for_plugin(&name(), &one), GrantState::Granted(both));
+    // What another file had is not carried over.
+    grants.grant(&name(), &two, &more);
+    assert_eq!(grants.for_plugin(&name(), &two), GrantState::Granted(more));
+    assert_eq!(grants.for_plugin(&name(), &one), GrantState::Changed { granted_digest: two.clone() });
+    assert_eq!(grants.plugins().collect::<Vec<_>>(), [(&name(), &two)]);
+    assert!(grants.revoke(&name()));
+    assert!(!grants.revoke(&name()));
+    assert_eq!(grants.for_plugin(&name(), &two), GrantState::None);
+}
+
+#[test]
+fn all_is_what_was_asked_for_then() {
+    let digest = Digest::of(b"one");
+    let manifest = Manifest { wants: wants(), ..Manifest::bare(name()) };
+    let mut grants = Grants::default();
+    grants.grant_all(&manifest, &digest);
+    assert!(grants.to_toml().unwrap().contains("\nall = true\n"));
+    let read = Grants::parse(&grants.to_toml().unwrap(), "g").unwrap();
+    assert_eq!(read, grants);
+    assert_eq!(read.for_plugin(&name(), &digest), GrantState::Granted(wants()));
+
+    let mut nothing = Grants::default();
+    nothing.grant_all(&Manifest::bare(name()), &digest);
+    assert_eq!(nothing.for_plugin(&name(), &digest), GrantState::Granted(Wants::default()));
+
+    let by_hand = format!("[plugin.weather]\nsha256 = \"{digest}\"\nall = true\n");
+    let by_hand = Grants::parse(&by_hand, "g").unwrap();
+    assert_eq!(by_hand.for_plugin(&name(), &digest), GrantState::Granted(Wants::everything()));
+}
+
+#[test]
+fn errors_are_one_line() {
+    let digest = Digest::of(b"");
+    for (text, error) in [
+        ("[plugins.a]".to_owned(), "g.toml:1:2: unknown key `plugins`; did you mean `plugin`?"),
+        ("[plugin.a]".to_owned(), "g.toml:1:1: `sha256` is missing in [a]; add `sha256 = \"the component's digest\"`"),
+        (
+            "[plugin.a]\nsha256 = \"x\"".to_owned(),
+            "g.toml:2:10: `sha256`: a SHA-256 digest is 64 hexadecimal digits; correct it",
+        ),
+        (format!("[plugin.B]\nsha256 = \"{digest}\""), "g.toml:1:9: `B` is not a plugin name"),
+        (
+            format!("[plugin.a]\nsha256 = \"{digest}\"\nal = true"),
+            "g.toml:3:1: unknown key `al` in [a]; did you mean `all`?",
+        ),
+        (
+            format!("[plugin.a]\nsha256 = \"{digest}\"\n[[plugin.a.http]]\norigin = \"x\""),
+            "g.toml:4:10: `origin`: `x`, character 1: ",
+        ),
+    ] {
+        let shown = Grants::parse(&text, "g.toml").unwrap_err().to_string();
+        assert!(shown.starts_with(error), "{text}\n  got: {shown}\n want: {error}");
+        assert!(!shown.contains('\n'));
+    }
+}
+
+proptest! {
+    #[test]
+    fn never_panics(text in any::<String>()) {
+        let _ = Grants::parse(&text, "g");
+    }
+}

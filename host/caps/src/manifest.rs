@@ -1,0 +1,169 @@
+//! `plugin.toml`: what a plugin is and what it asks for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::limits::LimitsSpec;
+use crate::text::{printable, serialize_as_text};
+use crate::toml_source::{ManifestError, Section, Source};
+use crate::wants::Wants;
+
+/// A plugin's name: a lower-case letter or digit, then up to 63 of those and `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PluginName(String);
+
+impl PluginName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PluginName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is no plugin name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not a plugin name: write lower-case letters, digits and `-`, starting with a letter or digit, at most 64", printable(.0))]
+pub struct PluginNameError(pub String);
+
+impl FromStr for PluginName {
+    type Err = PluginNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let good = (1..=64).contains(&text.len())
+            && text.bytes().next().is_some_and(plain)
+            && text.bytes().all(|byte| plain(byte) || byte == b'-');
+        if good { Ok(Self(text.to_owned())) } else { Err(PluginNameError(text.to_owned())) }
+    }
+}
+
+/// The version of the contract a plugin was built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContractVersion {
+    /// Changes when old plugins no longer work.
+    pub major: u32,
+    /// Changes when there is something new; while `major` is 0, also when old plugins no longer work.
+    pub minor: u32,
+}
+
+impl ContractVersion {
+    /// The version this host is built with.
+    pub const CURRENT: Self = Self { major: 0, minor: 1 };
+}
+
+impl fmt::Display for ContractVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A text that is no contract version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not a contract version; write two numbers such as `0.1`", printable(.0))]
+pub struct ContractVersionError(pub String);
+
+impl FromStr for ContractVersion {
+    type Err = ContractVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |digits: &str| {
+            let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            if plain { digits.parse().ok() } else { None }
+        };
+        text.split_once('.')
+            .and_then(|(major, minor)| Some(Self { major: number(major)?, minor: number(minor)? }))
+            .ok_or_else(|| ContractVersionError(text.to_owned()))
+    }
+}
+
+/// What a plugin says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its name.
+    pub name: PluginName,
+    /// Its version, as its author counts.
+    pub version: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// The contract it was built for.
+    pub contract: ContractVersion,
+    /// What it asks for.
+    pub wants: Wants,
+    /// The limits it sets.
+    pub limits: LimitsSpec,
+}
+
+const MIB: u64 = 1024 * 1024;
+/// A day, in milliseconds: more is no limit, and `wall-ms = 0` says so.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Manifest {
+    /// Reads a manifest. `file` is what error messages call it.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ManifestError> {
+        let source = Source { file, text, reasons: true };
+        let table = source.parse()?;
+        let root = Section::root(source, table.get_ref());
+        let mut keys = vec!["name", "version", "description", "contract", "limits"];
+        keys.extend(Wants::KEYS);
+        root.only(&keys)?;
+        let version = root.text("version")?.ok_or_else(|| root.missing("version", "\"0.1.0\""))?;
+        if version.value.trim().is_empty() {
+            return Err(source.error(version.span, "`version` is empty", "write one such as `\"0.1.0\"`"));
+        }
+        Ok(Self {
+            name: root.required("name", "\"my-plugin\"")?,
+            version: version.value.to_owned(),
+            description: root.text("description")?.map(|text| text.value.to_owned()).unwrap_or_default(),
+            contract: root.required("contract", &format!("\"{}\"", ContractVersion::CURRENT))?,
+            wants: Wants::read(&root)?,
+            limits: root.table("limits")?.map_or(Ok(LimitsSpec::default()), |section| read_limits(&section))?,
+        })
+    }
+
+    /// The manifest of a plugin that has none: it asks for nothing.
+    pub fn bare(name: PluginName) -> Self {
+        Self {
+            name,
+            version: "0.0.0".to_owned(),
+            description: String::new(),
+            contract: ContractVersion::CURRENT,
+            wants: Wants::default(),
+            limits: LimitsSpec::default(),
+        }
+    }
+}
+
+fn read_limits(section: &Section<'_>) -> Result<LimitsSpec, ManifestError> {
+    section.only(&[
+        "memory-mib",
+        "table-elements",
+        "cpu-ms",
+        "wall-ms",
+        "host-call-mib",
+        "handles",
+        "output-mib",
+        "nesting",
+    ])?;
+    let mib = |key, most| Ok(section.number(key, 1..=most)?.map(|mib| mib * MIB));
+    Ok(LimitsSpec {
+        memory_bytes: mib("memory-mib", 4096)?,
+        table_elements: section.number("table-elements", 1..=10_000_000)?,
+        cpu_ms: section.number("cpu-ms", 1..=DAY_MS)?,
+        wall_ms: section.number("wall-ms", 0..=DAY_MS)?,
+        host_call_bytes: mib("host-call-mib", 1024)?,
+        handles: section.number("handles", 1..=1_000_000)?,
+        output_bytes: mib("output-mib", 1024)?,
+        nesting: section.number("nesting", 1..=64)?.and_then(|nesting| u32::try_from(nesting).ok()),
+    })
+}
+
+serialize_as_text!(PluginName, ContractVersion);
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+mod tests;

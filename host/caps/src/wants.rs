@@ -1,0 +1,345 @@
+//! What a plugin asks for, and in the same shapes what it is granted.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
+use crate::origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};
+use crate::path_pattern::{Access, RootPattern};
+use crate::scope::Capability;
+use crate::secret_pattern::SecretPattern;
+use crate::toml_source::{ManifestError, Section};
+
+/// A root of files.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FilesWant {
+    /// Where.
+    pub root: RootPattern,
+    /// What may be done there.
+    pub access: Access,
+    /// Why, as the plugin's author puts it; empty in a grant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// The methods of requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Methods {
+    /// `*`: every method.
+    Any,
+    /// These, in upper case.
+    Only(BTreeSet<String>),
+}
+
+impl Methods {
+    /// Reads a list of methods; `*` in it stands for all.
+    pub fn parse<T: AsRef<str>>(methods: &[T]) -> Result<Self, String> {
+        if methods.is_empty() {
+            return Err("a list of methods is empty; name one, or `*` for all".to_owned());
+        }
+        let mut only = BTreeSet::new();
+        let mut any = false;
+        for method in methods {
+            let method = method.as_ref().to_ascii_uppercase();
+            if method == "*" {
+                any = true;
+            } else if method.starts_with(|c: char| c.is_ascii_uppercase())
+                && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+            {
+                only.insert(method);
+            } else {
+                return Err(format!("`{method}` is not a method; write one such as `GET` or `POST`, or `*` for all"));
+            }
+        }
+        Ok(if any { Self::Any } else { Self::Only(only) })
+    }
+
+    /// `GET` alone: the default.
+    pub fn get() -> Self {
+        Self::Only(BTreeSet::from(["GET".to_owned()]))
+    }
+
+    /// Whether a method, in upper case, is one of these.
+    pub fn matches(&self, method: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(methods) => methods.contains(method),
+        }
+    }
+
+    fn may_overlap(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Only(a), Self::Only(b)) => !a.is_disjoint(b),
+            _ => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Methods {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Any => f.write_str("any method"),
+            Self::Only(methods) => f.write_str(&methods.iter().cloned().collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+impl Serialize for Methods {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Any => ["*"].serialize(serializer),
+            Self::Only(methods) => methods.serialize(serializer),
+        }
+    }
+}
+
+/// Origins that requests may go to.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct HttpWant {
+    /// Where.
+    pub origin: OriginPattern,
+    /// With which methods.
+    pub methods: Methods,
+    /// Why; empty in a grant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// Programs that may be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessWant {
+    /// Which, with which arguments.
+    pub command: CommandPattern,
+    /// Why; empty in a grant.
+    pub reason: String,
+}
+
+impl Serialize for ProcessWant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("program", &self.command.program)?;
+        if let Some(arguments) = &self.command.arguments {
+            map.serialize_entry("arguments", arguments)?;
+        }
+        if !self.reason.is_empty() {
+            map.serialize_entry("reason", &self.reason)?;
+        }
+        map.end()
+    }
+}
+
+/// Secrets that may be used.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SecretWant {
+    /// Which.
+    pub name: SecretPattern,
+    /// The plugin may hold the value itself, not only name it in a header.
+    pub reveal: bool,
+    /// Why; empty in a grant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// Everything that a plugin asks for, or that it is granted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Roots of files.
+    pub files: Vec<FilesWant>,
+    /// Origins of requests.
+    pub http: Vec<HttpWant>,
+    /// Programs to start.
+    pub process: Vec<ProcessWant>,
+    /// Secrets to use.
+    pub secrets: Vec<SecretWant>,
+    /// The capabilities that have no scope, with the reason for each; the keys are of [`Capability::FLAGS`].
+    pub flags: BTreeMap<Capability, String>,
+}
+
+impl Wants {
+    /// The keys of wants in a manifest or grant.
+    pub(crate) const KEYS: [&'static str; 10] = {
+        let mut keys = [""; 10];
+        let mut index = 0;
+        while index < keys.len() {
+            keys[index] = Capability::ALL[index].as_str();
+            index += 1;
+        }
+        keys
+    };
+
+    /// Everything there is. Only ever of use as the other side of a manifest.
+    pub fn everything() -> Self {
+        let reason = String::new;
+        let any_origin =
+            OriginPattern::Parts { scheme: SchemePattern::Any, host: HostPattern::Any, port: PortPattern::Any };
+        Self {
+            files: vec![FilesWant {
+                root: RootPattern::Absolute("/".into()),
+                access: Access::ReadWrite,
+                reason: reason(),
+            }],
+            http: vec![HttpWant { origin: any_origin, methods: Methods::Any, reason: reason() }],
+            process: vec![ProcessWant {
+                command: CommandPattern { program: ProgramPattern::Any, arguments: None },
+                reason: reason(),
+            }],
+            secrets: SecretPattern::parse("*")
+                .map(|name| SecretWant { name, reveal: true, reason: reason() })
+                .into_iter()
+                .collect(),
+            flags: Capability::FLAGS.into_iter().map(|capability| (capability, reason())).collect(),
+        }
+    }
+
+    /// A line for each scope, for people: `http: https://api.example.com:443 (POST)`.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for want in &self.files {
+            lines.push(format!("files: {} ({})", want.root, want.access));
+        }
+        for want in &self.http {
+            lines.push(format!("http: {} ({})", want.origin, want.methods));
+        }
+        for want in &self.process {
+            lines.push(format!("process: {}", want.command));
+        }
+        for want in &self.secrets {
+            let how = if want.reveal { " (may read its value)" } else { "" };
+            lines.push(format!("secret: {}{how}", want.name));
+        }
+        lines.extend(self.flags.keys().map(|capability| capability.to_string()));
+        lines
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a capability is wanted at all.
+    pub fn has(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::Files => !self.files.is_empty(),
+            Capability::Http => !self.http.is_empty(),
+            Capability::Process => !self.process.is_empty(),
+            Capability::Secrets => !self.secrets.is_empty(),
+            flag => self.flags.contains_key(&flag),
+        }
+    }
+
+    /// Adds what is not there yet.
+    pub fn add(&mut self, more: &Self) {
+        fn extend<T: Clone + PartialEq>(list: &mut Vec<T>, more: &[T]) {
+            for item in more {
+                if !list.contains(item) {
+                    list.push(item.clone());
+                }
+            }
+        }
+        extend(&mut self.files, &more.files);
+        extend(&mut self.http, &more.http);
+        extend(&mut self.process, &more.process);
+        extend(&mut self.secrets, &more.secrets);
+        for (capability, reason) in &more.flags {
+            self.flags.entry(*capability).or_insert_with(|| reason.clone());
+        }
+    }
+
+    /// Whether a use of the capability could be allowed by both.
+    pub(crate) fn may_share(&self, other: &Self, capability: Capability) -> bool {
+        fn any<T>(a: &[T], b: &[T], meet: impl Fn(&T, &T) -> bool) -> bool {
+            a.iter().any(|a| b.iter().any(|b| meet(a, b)))
+        }
+        match capability {
+            Capability::Files => any(&self.files, &other.files, |a, b| a.root.may_overlap(&b.root)),
+            Capability::Http => any(&self.http, &other.http, |a, b| {
+                a.origin.may_overlap(&b.origin) && a.methods.may_overlap(&b.methods)
+            }),
+            Capability::Process => any(&self.process, &other.process, |a, b| a.command.may_overlap(&b.command)),
+            Capability::Secrets => any(&self.secrets, &other.secrets, |a, b| a.name.may_overlap(&b.name)),
+            flag => self.flags.contains_key(&flag) && other.flags.contains_key(&flag),
+        }
+    }
+
+    /// Reads the wants of a table.
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ManifestError> {
+        let mut wants = Self::default();
+        for item in section.tables("files")? {
+            item.only(&["root", "access", "reason"])?;
+            wants.files.push(FilesWant {
+                root: item.required("root", "\"$workspace\"")?,
+                access: item.parsed("access")?.unwrap_or(Access::Read),
+                reason: item.reason()?,
+            });
+        }
+        for item in section.tables("http")? {
+            item.only(&["origin", "methods", "reason"])?;
+            let methods = match item.texts("methods")? {
+                None => Methods::get(),
+                Some(list) => {
+                    Methods::parse(&list.value).map_err(|error| item.source().error(list.span, error, "correct it"))?
+                }
+            };
+            let origin = item.required("origin", "\"https://example.com\"")?;
+            wants.http.push(HttpWant { origin, methods, reason: item.reason()? });
+        }
+        for item in section.tables("process")? {
+            item.only(&["program", "arguments", "reason"])?;
+            let arguments =
+                match item.texts("arguments")? {
+                    None => None,
+                    Some(list) => Some(ArgumentPatterns::parse(&list.value).map_err(|error| {
+                        item.source().error(list.span, format!("`arguments`: {error}"), "correct it")
+                    })?),
+                };
+            let program = item.required("program", "\"git\"")?;
+            wants.process.push(ProcessWant { command: CommandPattern { program, arguments }, reason: item.reason()? });
+        }
+        for item in section.tables("secrets")? {
+            item.only(&["name", "reveal", "reason"])?;
+            wants.secrets.push(SecretWant {
+                name: item.required("name", "\"API_KEY\"")?,
+                reveal: item.flag("reveal")?.unwrap_or(false),
+                reason: item.reason()?,
+            });
+        }
+        for capability in Capability::FLAGS {
+            if let Some(item) = section.table(capability.as_str())? {
+                item.only(&["reason"])?;
+                wants.flags.insert(capability, item.reason()?);
+            }
+        }
+        Ok(wants)
+    }
+
+    /// Writes the wants as entries of a map.
+    pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        fn list<M: SerializeMap, T: Serialize>(
+            map: &mut M,
+            capability: Capability,
+            list: &[T],
+        ) -> Result<(), M::Error> {
+            if list.is_empty() { Ok(()) } else { map.serialize_entry(capability.as_str(), list) }
+        }
+        list(map, Capability::Files, &self.files)?;
+        list(map, Capability::Http, &self.http)?;
+        list(map, Capability::Process, &self.process)?;
+        list(map, Capability::Secrets, &self.secrets)?;
+        for (capability, reason) in &self.flags {
+            let table: BTreeMap<&str, &str> =
+                if reason.is_empty() { BTreeMap::new() } else { BTreeMap::from([("reason", reason.as_str())]) };
+            map.serialize_entry(capability.as_str(), &table)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Wants {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.write(&mut map)?;
+        map.end()
+    }
+}

@@ -1,0 +1,18 @@
+//! The one tool table: which tools there are, who brings them, which are active, and whether arguments fit.
+//! Beside it stand the traits through which the rest of the host reaches a plugin, and the data they exchange.
+//!
+//! This crate is pure: it must never know wasmtime or tokio, touch a file or the network, or start a thread.
+
+pub mod arguments;
+pub mod content;
+pub mod error;
+pub mod model;
+pub mod registry;
+pub mod runner;
+pub mod tool;
+
+pub use content::Content;
+pub use error::Error;
+pub use registry::{Registered, Table};
+pub use runner::{Invocation, Progress, ToolOutput, ToolRunner};
+pub use tool::Tool;
