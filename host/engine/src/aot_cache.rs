@@ -1,0 +1,175 @@
+//! The private cache of compiled user plugins. An entry is trusted only after its digest has been checked, for
+//! its bytes are mapped as code; anything else in the folder is rebuilt, never fatal, never run.
+
+use std::{
+    fs,
+    hash::{Hash, Hasher},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use atoll_caps::Digest;
+use wasmtime::{Engine, component::Component};
+
+/// Starts every entry; changes when the layout does.
+const MAGIC: &[u8; 8] = b"atollA01";
+const DIGEST_LENGTH: usize = 64;
+
+/// The cache folder, usable by several processes at once.
+pub(crate) struct AotCache {
+    folder: PathBuf,
+}
+
+impl AotCache {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where the image of a component with this digest is kept for this engine.
+    fn entry(&self, engine: &Engine, source: &Digest) -> PathBuf {
+        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        self.folder.join(format!("{}-{:016x}.image", source.as_str(), hasher.finish()))
+    }
+
+    /// The stored image, if there is one that is whole and fits this engine.
+    pub(crate) fn load(&self, engine: &Engine, source: &Digest) -> Option<Component> {
+        let path = self.entry(engine, source);
+        if !is_private(&self.folder) {
+            return None;
+        }
+        let bytes = fs::read(&path).ok()?;
+        let image = checked_image(&bytes)?;
+        // SAFETY: the digest shows that these are the bytes this program wrote, the folder is writable by this
+        // user alone, and wasmtime itself checks version and settings.
+        match unsafe { Component::deserialize(engine, image) } {
+            Ok(component) => Some(component),
+            Err(reason) => {
+                tracing::debug!(path = %path.display(), %reason, "a stored image does not fit; compiling again");
+                None
+            }
+        }
+    }
+
+    /// Stores an image. Readers see all of it or nothing.
+    pub(crate) fn store(&self, engine: &Engine, source: &Digest, component: &Component) -> io::Result<()> {
+        create_private(&self.folder)?;
+        let image = component.serialize().map_err(io::Error::other)?;
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)?;
+        file.write_all(MAGIC)?;
+        file.write_all(Digest::of(&image).as_str().as_bytes())?;
+        file.write_all(&image)?;
+        file.persist(self.entry(engine, source)).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+fn checked_image(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (digest, image) = rest.split_at_checked(DIGEST_LENGTH)?;
+    (Digest::of(image).as_str().as_bytes() == digest).then_some(image)
+}
+
+fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)?;
+    if is_private(folder) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("{} can be written by others; run: chmod go-w {}", folder.display(), folder.display()),
+    ))
+}
+
+/// Whether only this user can put files into the folder.
+fn is_private(folder: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata(folder).is_ok_and(|facts| {
+            facts.is_dir() && facts.mode() & 0o022 == 0 && facts.uid() == rustix::process::geteuid().as_raw()
+        })
+    }
+    #[cfg(not(unix))]
+    {
+        folder.is_dir()
+    }
+}
+
+/// FNV-1a: the same in every process and build, which the standard library's hasher does not promise.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Purpose, engine};
+
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn setup() -> (tempfile::TempDir, AotCache, Engine, Digest) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = AotCache::new(folder.path().join("aot"));
+        (folder, cache, engine(Purpose::Run).unwrap(), Digest::of(EMPTY))
+    }
+
+    fn only_entry(cache: &AotCache) -> PathBuf {
+        let entries: Vec<_> = fs::read_dir(&cache.folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(entries.len(), 1, "{entries:?}");
+        entries[0].clone()
+    }
+
+    #[test]
+    fn a_stored_image_is_found_again() {
+        let (_folder, cache, engine, digest) = setup();
+        assert!(cache.load(&engine, &digest).is_none());
+        cache.store(&engine, &digest, &Component::new(&engine, EMPTY).unwrap()).unwrap();
+        assert!(cache.load(&engine, &digest).is_some());
+    }
+
+    #[test]
+    fn a_damaged_truncated_or_foreign_entry_is_not_used() {
+        let (_folder, cache, engine, digest) = setup();
+        cache.store(&engine, &digest, &Component::new(&engine, EMPTY).unwrap()).unwrap();
+        let path = only_entry(&cache);
+        let whole = fs::read(&path).unwrap();
+        let mut flipped = whole.clone();
+        let last = flipped.len() - 1;
+        flipped[last] ^= 1;
+        for bad in [&flipped[..], &whole[..whole.len() / 2], b"", b"not an image at all"] {
+            fs::write(&path, bad).unwrap();
+            assert!(cache.load(&engine, &digest).is_none());
+        }
+        fs::write(&path, &whole).unwrap();
+        assert!(cache.load(&engine, &digest).is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_others_can_write_is_not_trusted() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_folder, cache, engine, digest) = setup();
+        let component = Component::new(&engine, EMPTY).unwrap();
+        cache.store(&engine, &digest, &component).unwrap();
+        fs::set_permissions(&cache.folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(cache.load(&engine, &digest).is_none());
+        assert!(cache.store(&engine, &digest, &component).is_err());
+    }
+}

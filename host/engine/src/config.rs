@@ -1,0 +1,151 @@
+//! The wasmtime configuration and the one thread that advances the epoch.
+//!
+//! The same settings compile images at build time, compile user plugins at first use and run both; a difference
+//! between the three would make every stored image unusable.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// How often running plugins are looked at. CPU limits are enforced to this precision.
+pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
+
+/// How many instances may exist at once. Address space is reserved for each, memory is used only by those that
+/// run. Reaching it makes further calls wait for a free slot.
+pub(crate) const MAX_INSTANCES: u32 = 1_200;
+
+/// The largest single memory of an instance: the whole of wasm's 32-bit space. What a plugin may really use is
+/// bounded by its own `memory` limit, over all its memories together.
+const MAX_MEMORY: usize = 1 << 32;
+
+/// How much of a memory is zeroed by hand between two uses of a slot instead of being handed back to the system.
+/// Most tool calls touch less; costs this much resident memory for each slot kept warm.
+const KEEP_RESIDENT: usize = 256 << 10;
+
+/// The processor features every image may rely on: those of x86-64-v2, found in all such machines since 2009.
+#[cfg(target_arch = "x86_64")]
+const BASELINE: &[&str] = &["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt"];
+#[cfg(not(target_arch = "x86_64"))]
+const BASELINE: &[&str] = &[];
+
+/// What an engine is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Running plugins on this machine.
+    Run,
+    /// Compiling images for any machine of this architecture.
+    Compile,
+}
+
+/// The settings that compiled code depends on.
+fn common(purpose: Purpose) -> wasmtime::Result<Config> {
+    let mut config = Config::new();
+    config.epoch_interruption(true);
+    // Native unwinders never look at wasm frames; without the tables images are smaller and load faster.
+    config.native_unwind_info(false);
+    config.wasm_component_model_async(true);
+    if purpose == Purpose::Compile {
+        config.target(target_triple())?;
+        for feature in BASELINE {
+            // SAFETY: code that uses these features only ever runs after the loading engine has checked that the
+            // processor has them.
+            unsafe {
+                config.cranelift_flag_enable(feature);
+            }
+        }
+    }
+    Ok(config)
+}
+
+fn target_triple() -> &'static str {
+    concat!(env!("ATOLL_TARGET"))
+}
+
+/// An engine for `purpose`. With too little address space for the pool (a small `ulimit -v`), instances are
+/// allocated one by one: slower, with the same limits.
+pub fn engine(purpose: Purpose) -> wasmtime::Result<Engine> {
+    let mut config = common(purpose)?;
+    if purpose == Purpose::Compile {
+        return Engine::new(&config);
+    }
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
+    match Engine::new(&config) {
+        Ok(engine) => Ok(engine),
+        Err(reason) => {
+            tracing::warn!(%reason, "no room for the instance pool; allocating instances one by one");
+            config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+            Engine::new(&config)
+        }
+    }
+}
+
+fn pool() -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(MAX_INSTANCES)
+        .total_core_instances(MAX_INSTANCES * 4)
+        .total_memories(MAX_INSTANCES)
+        .total_tables(MAX_INSTANCES * 2)
+        .total_stacks(MAX_INSTANCES)
+        .max_core_instances_per_component(40)
+        .max_memories_per_component(8)
+        .max_memories_per_module(8)
+        .max_tables_per_component(32)
+        .max_tables_per_module(8)
+        .max_memory_size(MAX_MEMORY)
+        .table_elements(100_000)
+        .max_component_instance_size(4 << 20)
+        .max_core_instance_size(4 << 20)
+        .linear_memory_keep_resident(KEEP_RESIDENT)
+        .table_keep_resident(16 << 10)
+        .async_stack_keep_resident(16 << 10)
+        .max_unused_warm_slots(64);
+    pool
+}
+
+/// Advances the engine's epoch while any plugin runs, and sleeps when none does.
+pub(crate) struct Ticker {
+    running: Arc<AtomicUsize>,
+    thread: thread::Thread,
+}
+
+impl Ticker {
+    /// Starts the thread. It ends when the engine is gone.
+    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
+        let running = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&running);
+        let engine = engine.weak();
+        let handle = thread::Builder::new().name("atoll-epoch".to_owned()).spawn(move || {
+            loop {
+                if seen.load(Ordering::Acquire) == 0 {
+                    thread::park_timeout(Duration::from_secs(1));
+                } else {
+                    thread::sleep(EPOCH_TICK);
+                }
+                match engine.upgrade() {
+                    Some(engine) => engine.increment_epoch(),
+                    None => return,
+                }
+            }
+        })?;
+        Ok(Self { running, thread: handle.thread().clone() })
+    }
+
+    /// Notes that a plugin starts to run on some thread.
+    pub(crate) fn enter(&self) {
+        if self.running.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.thread.unpark();
+        }
+    }
+
+    /// Notes that it has stopped running.
+    pub(crate) fn leave(&self) {
+        self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads what a component imports and exports from its type, and says what the contract, its manifest and its
+//! grants make of it. Nothing is run here.
+
+use std::collections::BTreeSet;
+
+use atoll_caps::{Capability, Effective};
+use atoll_table::Error;
+use wasmtime::{
+    Engine,
+    component::{Component, types::ComponentItem},
+};
+
+use crate::{bindings, convert};
+
+/// The contract's package, as it stands in front of its interfaces' names.
+const PACKAGE: &str = "atoll:plugin/";
+/// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
+/// there is something behind it.
+const SERVED: &[&str] = &["types", "log", "clock", "progress", "files", "http", "process", "store"];
+/// The WASI packages that language runtimes need; none of them reaches anything outside of the instance.
+const WASI: &[&str] = &["wasi:cli/", "wasi:clocks/", "wasi:random/", "wasi:io/", "wasi:filesystem/"];
+
+/// What a component brings and asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surface {
+    /// Interfaces of the contract that it exports, without package and version.
+    pub exports: BTreeSet<String>,
+    /// Capabilities that it imports.
+    pub imports: BTreeSet<Capability>,
+    /// Every import, in full.
+    pub all_imports: BTreeSet<String>,
+    /// Every export, in full.
+    pub all_exports: BTreeSet<String>,
+}
+
+/// Reads a component's surface.
+pub(crate) fn surface(engine: &Engine, component: &Component) -> Surface {
+    let kind = component.component_type();
+    let mut surface = Surface::default();
+    for (name, _) in kind.imports(engine) {
+        if let Some((interface, _)) = contract_name(name)
+            && let Some(capability) = Capability::of_interface(interface)
+        {
+            surface.imports.insert(capability);
+        }
+        surface.all_imports.insert(name.to_owned());
+    }
+    for (name, item) in kind.exports(engine) {
+        if matches!(item.ty, ComponentItem::ComponentInstance(_))
+            && let Some((interface, _)) = contract_name(name)
+        {
+            surface.exports.insert(interface.to_owned());
+        }
+        surface.all_exports.insert(name.to_owned());
+    }
+    surface
+}
+
+fn contract_name(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(PACKAGE)?.split_once('@')
+}
+
+/// Whether a guest built for `version` can be served: the same major and minor number while the major is 0.
+fn is_served_version(version: &str) -> bool {
+    let served: Vec<&str> = bindings::VERSION.split('.').collect();
+    let wanted: Vec<&str> = version.split('.').collect();
+    served.len() == 3 && wanted.len() == 3 && served[..2] == wanted[..2] && wanted[2] <= served[2]
+}
+
+/// Checks that everything a component imports is served and granted, and that it exports something of ours.
+pub(crate) fn check(surface: &Surface, effective: &Effective) -> Result<(), Error> {
+    let served = format!("{PACKAGE}…@{}", bindings::VERSION);
+    let mismatch = |wanted: &str, served: &str| Error::UnsupportedContract {
+        wanted: wanted.to_owned(),
+        served: served.to_owned(),
+    };
+    for name in surface.all_imports.iter().chain(&surface.all_exports) {
+        if let Some((_, version)) = contract_name(name)
+            && !is_served_version(version)
+        {
+            return Err(mismatch(name, &served));
+        }
+    }
+    for name in &surface.all_imports {
+        match contract_name(name) {
+            Some((interface, _)) if SERVED.contains(&interface) => {}
+            None if WASI.iter().any(|package| name.starts_with(package)) => {}
+            _ => return Err(mismatch(name, "")),
+        }
+    }
+    for capability in &surface.imports {
+        if !effective.allows_interface(*capability) {
+            let missing = effective.check(*capability).err();
+            return Err(missing.map_or_else(
+                || Error::Failed(format!("the capability {capability} is not granted")),
+                |missing| convert::denied(&missing),
+            ));
+        }
+    }
+    if !surface.exports.contains("tools") && !surface.exports.contains("provider") {
+        let exported: Vec<&str> = surface.all_exports.iter().map(String::as_str).collect();
+        return Err(Error::Failed(format!(
+            "it is a component, but exports neither {PACKAGE}tools nor {PACKAGE}provider (it exports {})",
+            if exported.is_empty() { "nothing".to_owned() } else { exported.join(", ") }
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_served_version;
+
+    #[test]
+    fn versions_up_to_ours_within_the_minor_number_are_served() {
+        for (version, served) in [("0.1.0", true), ("0.1.1", false), ("0.2.0", false), ("1.0.0", false), ("0.1", false)]
+        {
+            assert_eq!(is_served_version(version), served, "{version}");
+        }
+    }
+}

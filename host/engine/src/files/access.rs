@@ -1,0 +1,319 @@
+//! Reading, writing and listing, one call each. All of it blocks; callers run it off the async threads.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read as _, Seek as _, Write as _},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use atoll_caps::{Access, LimitName};
+use atoll_table::Error;
+use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
+
+use super::{io_error::explain, roots::Roots};
+use crate::trap::limit_error;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    File,
+    Directory,
+    Symlink,
+    Other,
+}
+
+impl FileKind {
+    pub(super) fn of(file_type: FileType) -> Self {
+        if file_type.is_file() {
+            Self::File
+        } else if file_type.is_dir() {
+            Self::Directory
+        } else if file_type.is_symlink() {
+            Self::Symlink
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Facts about a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) kind: FileKind,
+    pub(crate) size: u64,
+    pub(crate) modified_ms: Option<u64>,
+    pub(crate) version: String,
+}
+
+impl Facts {
+    fn of(metadata: &Metadata) -> Self {
+        let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
+        let since = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let kind = FileKind::of(metadata.file_type());
+        Self {
+            kind,
+            size: if kind == FileKind::Directory { 0 } else { metadata.len() },
+            modified_ms: since.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            version: version(metadata, since.unwrap_or_default().as_nanos()),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn version(metadata: &Metadata, nanos: u128) -> String {
+    use cap_std::fs::MetadataExt as _;
+    format!("{nanos:x}-{:x}-{:x}", metadata.len(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn version(metadata: &Metadata, nanos: u128) -> String {
+    format!("{nanos:x}-{:x}", metadata.len())
+}
+
+/// A regular file that is open for reading.
+pub(crate) struct OpenFile {
+    file: File,
+    path: PathBuf,
+    pub(crate) facts: Facts,
+}
+
+impl OpenFile {
+    /// The next bytes, up to `max`; empty at the end.
+    pub(crate) fn read(&mut self, max: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        (&mut self.file).take(max).read_to_end(&mut bytes).map_err(|error| explain("read", &self.path, &error))?;
+        Ok(bytes)
+    }
+
+    /// Moves to a byte offset from the start.
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<(), Error> {
+        self.file.seek(io::SeekFrom::Start(offset)).map(|_| ()).map_err(|error| explain("read", &self.path, &error))
+    }
+}
+
+/// How to write a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteMode {
+    pub(crate) create_parents: bool,
+    pub(crate) expected: Option<String>,
+    pub(crate) exclusive: bool,
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedEntry {
+    pub(crate) name: OsString,
+    pub(crate) kind: FileKind,
+    pub(crate) size: u64,
+    pub(crate) is_link: bool,
+}
+
+fn read_only() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use cap_std::fs::OpenOptionsExt as _;
+        // Opening a pipe or a terminal must neither wait for the other side nor take it over.
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    }
+    options
+}
+
+impl Roots {
+    /// Opens a regular file for reading. Devices, pipes and sockets are refused.
+    pub(crate) fn open_file(&self, path: &str) -> Result<OpenFile, Error> {
+        let absolute = self.absolute(path)?;
+        let (file, metadata) = self.with_located("open", &absolute, Access::Read, |place| {
+            let file = place.dir.open_with(&place.relative, &read_only())?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
+        })?;
+        self.check_opened(&file)?;
+        let facts = Facts::of(&metadata);
+        match facts.kind {
+            FileKind::File => Ok(OpenFile { file, path: absolute, facts }),
+            FileKind::Directory => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
+            FileKind::Symlink | FileKind::Other => Err(Error::Failed(format!(
+                "{} is a device, pipe or socket; only regular files can be read",
+                absolute.display()
+            ))),
+        }
+    }
+
+    /// Reads a file or a part of it.
+    pub(crate) fn read(&self, path: &str, range: Option<(u64, u64)>, max: u64) -> Result<Vec<u8>, Error> {
+        let mut file = self.open_file(path)?;
+        let wanted = match range {
+            Some((offset, length)) => {
+                if offset > 0 {
+                    file.seek(offset)?;
+                }
+                length.min(file.facts.size.saturating_sub(offset))
+            }
+            None => file.facts.size,
+        };
+        if wanted > max {
+            return Err(limit_error(LimitName::HostCallBytes, max));
+        }
+        // A file that grows meanwhile, or one of those whose size is always 0, is read up to the same bound.
+        let bound = range.map_or(max, |(_, length)| length.min(max));
+        let bytes = file.read(bound.saturating_add(1))?;
+        if bytes.len() as u64 > bound && range.is_none() {
+            return Err(limit_error(LimitName::HostCallBytes, max));
+        }
+        let kept = usize::try_from(bound).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(bytes[..kept].to_vec())
+    }
+
+    /// Facts about a path, links followed.
+    pub(crate) fn facts(&self, path: &str) -> Result<Facts, Error> {
+        let absolute = self.absolute(path)?;
+        self.with_located("look at", &absolute, Access::Read, |place| {
+            place.dir.metadata(&place.relative).map(|metadata| Facts::of(&metadata))
+        })
+    }
+
+    /// The names in a directory, in byte order, at most `max`; and whether there were more.
+    pub(crate) fn list(&self, path: &str, max: usize) -> Result<(Vec<ListedEntry>, bool), Error> {
+        let absolute = self.absolute(path)?;
+        self.with_located("list", &absolute, Access::Read, |place| {
+            let dir = place.dir.open_dir(&place.relative)?;
+            let mut names = Vec::new();
+            for entry in dir.entries()? {
+                let entry = entry?;
+                names.push((entry.file_name(), entry.file_type()?));
+            }
+            names.sort_by(|a, b| a.0.cmp(&b.0));
+            let truncated = names.len() > max;
+            names.truncate(max);
+            let entries = names.into_iter().map(|(name, file_type)| listed(&dir, name, file_type)).collect();
+            Ok((entries, truncated))
+        })
+    }
+
+    /// The real path of a file that may not exist yet, if it may be changed.
+    pub(crate) fn real_path(&self, path: &str) -> Result<PathBuf, Error> {
+        let absolute = self.absolute(path)?;
+        self.locate(&absolute, Access::ReadWrite)?;
+        Ok(absolute.canonicalize().unwrap_or(absolute))
+    }
+
+    /// Replaces a file as a whole.
+    pub(crate) fn write(&self, path: &str, data: &[u8], mode: &WriteMode) -> Result<Facts, Error> {
+        let absolute = self.absolute(path)?;
+        let target = self.write_target(&absolute)?;
+        if let Some(expected) = &mode.expected {
+            let current = self.facts(path)?;
+            if current.version != *expected {
+                return Err(Error::Stale(format!(
+                    "{} was changed by something else meanwhile; read it again",
+                    absolute.display()
+                )));
+            }
+        }
+        let Some(name) = target.file_name() else {
+            return Err(Error::Failed(format!("{} is a directory", absolute.display())));
+        };
+        let parent = target.parent().unwrap_or(Path::new("/"));
+        self.check_excluded(&target)?;
+        self.with_located("write", parent, Access::ReadWrite, |place| {
+            if mode.create_parents {
+                place.dir.create_dir_all(&place.relative)?;
+            }
+            let dir = place.dir.open_dir(&place.relative)?;
+            self.check_opened_io(&dir)?;
+            replace(&dir, Path::new(name), data, mode.exclusive)
+        })
+        .map_err(|error| match error {
+            Error::NotFound(_) => Error::NotFound(format!("the directory {} does not exist", parent.display())),
+            error => error,
+        })
+    }
+
+    /// Where a write to `path` really goes: the end of the links at its own name.
+    fn write_target(&self, path: &Path) -> Result<PathBuf, Error> {
+        let located = self.locate(path, Access::ReadWrite)?;
+        match located.dir.symlink_metadata(&located.relative) {
+            Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_err(|_| {
+                Error::Failed(format!("{} is a link that leads nowhere; remove it first", located.absolute.display()))
+            }),
+            _ => Ok(path.to_owned()),
+        }
+    }
+
+    /// Removes a file, a link or an empty directory.
+    pub(crate) fn remove(&self, path: &str) -> Result<(), Error> {
+        let absolute = self.absolute(path)?;
+        self.with_located("remove", &absolute, Access::ReadWrite, |place| {
+            if place.dir.symlink_metadata(&place.relative)?.is_dir() {
+                place.dir.remove_dir(&place.relative)
+            } else {
+                place.dir.remove_file(&place.relative)
+            }
+        })
+    }
+
+    /// Refuses a file that turned out to be one of the host's own, whatever name it was opened by.
+    fn check_opened(&self, file: &impl std::os::fd::AsRawFd) -> Result<(), Error> {
+        match std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
+            Ok(real) => self.check_excluded(&real),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn check_opened_io(&self, file: &impl std::os::fd::AsRawFd) -> io::Result<()> {
+        self.check_opened(file).map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error.to_string()))
+    }
+}
+
+fn listed(dir: &Dir, name: OsString, file_type: FileType) -> ListedEntry {
+    let is_link = file_type.is_symlink();
+    // Followed beneath the root only: a link that leads out stays a link.
+    match dir.metadata(&name) {
+        Ok(metadata) => ListedEntry { kind: FileKind::of(metadata.file_type()), size: metadata.len(), name, is_link },
+        Err(_) => ListedEntry { kind: FileKind::of(file_type), size: 0, name, is_link },
+    }
+}
+
+/// Writes beside the file and renames over it, so that no reader ever sees a part.
+fn replace(dir: &Dir, name: &Path, data: &[u8], exclusive: bool) -> io::Result<Facts> {
+    let permissions = match dir.symlink_metadata(name) {
+        Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if metadata.is_file() => {
+            if exclusive {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            // A file that is write-protected is not replaced behind its owner's back.
+            dir.open_with(name, OpenOptions::new().write(true))?;
+            Some(metadata.permissions())
+        }
+        Ok(_) => {
+            return Err(io::Error::other("it is a device, pipe or socket; only regular files can be written"));
+        }
+        Err(_) => None,
+    };
+    let temporary = PathBuf::from(format!(".atoll-{}.tmp", unique()));
+    let written = (|| {
+        let mut file = dir.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
+        file.write_all(data)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        let facts = Facts::of(&file.metadata()?);
+        dir.rename(&temporary, dir, name)?;
+        Ok(facts)
+    })();
+    if written.is_err() {
+        let _ = dir.remove_file(&temporary);
+    }
+    written
+}
+
+/// A name part that no other writer uses.
+fn unique() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}

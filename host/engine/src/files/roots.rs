@@ -1,0 +1,208 @@
+//! Which directories a plugin may reach, and how a path is found beneath them.
+
+use std::{
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+use atoll_caps::{Access, Effective, ScopedRoot};
+use atoll_table::Error;
+use cap_std::{ambient_authority, fs::Dir};
+
+use super::io_error::{explain, is_escape};
+use crate::state::Places;
+
+/// A directory a plugin may reach, or a single file.
+struct Root {
+    /// As the grant spells it.
+    given: PathBuf,
+    /// With every link resolved.
+    real: PathBuf,
+    /// The directory, or the one the file is in.
+    dir: Dir,
+    /// The file's name, if it is one.
+    file: Option<PathBuf>,
+    access: Access,
+}
+
+impl Root {
+    /// Opens `path` beneath `within`, which is what the user named: between the two may be a link that was put
+    /// there by someone else.
+    fn open(root: &ScopedRoot) -> io::Result<Self> {
+        let within = Dir::open_ambient_dir(&root.within, ambient_authority());
+        let real = root.path.canonicalize()?;
+        let (dir, file) = match within {
+            Ok(within) => match root.path.strip_prefix(&root.within) {
+                Ok(rest) if !rest.as_os_str().is_empty() => (within.open_dir(rest)?, None),
+                _ => (within, None),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { return Err(error) };
+                (Dir::open_ambient_dir(parent, ambient_authority())?, Some(PathBuf::from(name)))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { given: root.path.clone(), real, dir, file, access: root.access })
+    }
+
+    /// The path relative to `dir`, if it is this root or beneath it.
+    fn relative(&self, path: &Path) -> Option<PathBuf> {
+        let rest = path.strip_prefix(&self.given).or_else(|_| path.strip_prefix(&self.real)).ok()?;
+        match (&self.file, rest.as_os_str().is_empty()) {
+            (Some(name), true) => Some(name.clone()),
+            (Some(_), false) => None,
+            (None, true) => Some(PathBuf::from(".")),
+            (None, false) => Some(rest.to_owned()),
+        }
+    }
+}
+
+/// All of them, and what is out of reach even inside them.
+pub(crate) struct Roots {
+    plugin: String,
+    roots: Vec<Root>,
+    excluded: Vec<PathBuf>,
+    cwd: PathBuf,
+    home: PathBuf,
+}
+
+/// A path beneath a root.
+pub(super) struct Located<'a> {
+    pub(super) dir: &'a Dir,
+    /// Relative to `dir`; `.` for the root itself.
+    pub(super) relative: PathBuf,
+    /// For messages.
+    pub(super) absolute: PathBuf,
+}
+
+impl Roots {
+    /// Opens the roots that exist. A root that appears later is not seen, except the spill folder, which the
+    /// host makes before anything is written there.
+    pub(crate) fn open(plugin: &str, effective: &Effective, places: &Places) -> Self {
+        let mut roots = Vec::new();
+        for root in effective.scoped_roots(&places.root_vars()) {
+            match Root::open(&root) {
+                Ok(root) => roots.push(root),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(reason) => tracing::warn!(plugin, root = %root.path.display(), %reason, "a root can not be opened"),
+            }
+        }
+        let excluded = [&places.atoll_home, &places.cache]
+            .into_iter()
+            .filter(|path| !path.as_os_str().is_empty())
+            .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
+            .collect();
+        Self { plugin: plugin.to_owned(), roots, excluded, cwd: places.cwd.clone(), home: places.home.clone() }
+    }
+
+    /// The absolute form of a path as a plugin gives it, without `.` and `..`; links are not looked at.
+    pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, Error> {
+        if path.is_empty() {
+            return Err(Error::InvalidArguments("the path is empty".to_owned()));
+        }
+        if path.contains('\0') {
+            return Err(Error::InvalidArguments("the path has a NUL byte in it".to_owned()));
+        }
+        let path = match path.strip_prefix('~') {
+            Some("") => self.home.clone(),
+            Some(rest) if rest.starts_with('/') => self.home.join(rest.trim_start_matches('/')),
+            _ => self.cwd.join(path),
+        };
+        let mut clean = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    clean.pop();
+                }
+                part => clean.push(part),
+            }
+        }
+        Ok(clean)
+    }
+
+    /// Finds the root a path is beneath, by its spelling.
+    pub(super) fn locate(&self, path: &Path, access: Access) -> Result<Located<'_>, Error> {
+        self.check_excluded(path)?;
+        for root in &self.roots {
+            if root.access < access {
+                continue;
+            }
+            if let Some(relative) = root.relative(path) {
+                return Ok(Located { dir: &root.dir, relative, absolute: path.to_owned() });
+            }
+        }
+        Err(self.denied(path, access))
+    }
+
+    /// Runs `open` on a path beneath its root. If a link in it leads out of that root, the path with all links
+    /// resolved is tried once, for it may be beneath another root or spelt absolutely inside this one.
+    pub(super) fn with_located<T>(
+        &self,
+        doing: &str,
+        path: &Path,
+        access: Access,
+        open: impl Fn(&Located<'_>) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        let first = match self.locate(path, access) {
+            Ok(located) => match open(&located) {
+                Err(error) if is_escape(&error) => Err(self.denied(path, access)),
+                Err(error) => return Err(explain(doing, path, &error)),
+                Ok(value) => return Ok(value),
+            },
+            Err(denied) => Err(denied),
+        };
+        let Some(real) = resolve_existing(path) else { return first };
+        if real == path {
+            return first;
+        }
+        let located = self.locate(&real, access)?;
+        open(&located)
+            .map_err(|error| if is_escape(&error) { self.denied(&real, access) } else { explain(doing, path, &error) })
+    }
+
+    /// Refuses what belongs to the host itself.
+    pub(super) fn check_excluded(&self, path: &Path) -> Result<(), Error> {
+        if self.excluded.iter().any(|kept| path.starts_with(kept)) {
+            return Err(Error::Denied {
+                capability: "files".to_owned(),
+                target: path.display().to_string(),
+                hint: "this belongs to atoll itself; open it yourself, outside of atoll".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn denied(&self, path: &Path, access: Access) -> Error {
+        let mode = match access {
+            Access::Read => "read",
+            Access::ReadWrite => "read-write",
+        };
+        Error::Denied {
+            capability: "files".to_owned(),
+            target: format!("{} ({mode})", path.display()),
+            hint: format!("atoll plugin grant {} --files {}:{mode}", self.plugin, path.display()),
+        }
+    }
+}
+
+/// The path with all links resolved; where only its end does not exist, that end is kept.
+fn resolve_existing(path: &Path) -> Option<PathBuf> {
+    if let Ok(real) = path.canonicalize() {
+        return Some(real);
+    }
+    let mut tail = Vec::new();
+    let mut head = path;
+    loop {
+        tail.push(head.file_name()?.to_owned());
+        head = head.parent()?;
+        // A link that leads nowhere must not be taken for a name that is free.
+        if head.join(tail.last()?).is_symlink() {
+            return None;
+        }
+        if let Ok(mut real) = head.canonicalize() {
+            real.extend(tail.iter().rev());
+            return Some(real);
+        }
+    }
+}

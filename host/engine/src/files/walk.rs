@@ -1,0 +1,135 @@
+//! Walking a tree with ignore rules, on a thread of its own.
+
+use std::path::{Path, PathBuf};
+
+use atoll_caps::Access;
+use atoll_table::Error;
+use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
+use tokio::sync::mpsc;
+
+use super::{FileKind, Roots, io_error::explain};
+
+/// How many found files may wait to be taken.
+const QUEUE: usize = 4_096;
+
+/// What a walk visits.
+#[derive(Clone, Debug)]
+pub(crate) struct WalkPlan {
+    pub(crate) root: String,
+    pub(crate) respect_ignore: bool,
+    pub(crate) hidden: bool,
+    pub(crate) follow_links: bool,
+    pub(crate) globs: Vec<String>,
+    pub(crate) max_depth: Option<u32>,
+    pub(crate) directories: bool,
+}
+
+/// A file found by a walk, with its path relative to the walk's root.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundFile {
+    pub(crate) path: String,
+    pub(crate) kind: FileKind,
+    pub(crate) size: u64,
+}
+
+/// A found file with its first bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundContent {
+    pub(crate) path: String,
+    pub(crate) data: Vec<u8>,
+    pub(crate) truncated: bool,
+}
+
+/// A walk under way. Dropped: it stops.
+pub(crate) struct FileWalk {
+    found: mpsc::Receiver<FoundFile>,
+    root: PathBuf,
+}
+
+impl Roots {
+    /// Starts a walk.
+    pub(crate) fn walk(&self, plan: &WalkPlan) -> Result<FileWalk, Error> {
+        let root = self.absolute(&plan.root)?;
+        // Opened beneath its root first: what may not be listed may not be walked.
+        let real = self.with_located("walk", &root, Access::Read, |place| {
+            place.dir.open_dir(&place.relative)?;
+            root.canonicalize()
+        })?;
+        self.locate(&real, Access::Read)?;
+        let mut overrides = OverrideBuilder::new(&real);
+        for glob in &plan.globs {
+            overrides
+                .add(glob)
+                .map_err(|error| Error::InvalidArguments(format!("the glob `{glob}` can not be used: {error}")))?;
+        }
+        let overrides = overrides.build().map_err(|error| Error::InvalidArguments(error.to_string()))?;
+        let mut builder = WalkBuilder::new(&real);
+        builder
+            .standard_filters(plan.respect_ignore)
+            .require_git(false)
+            .hidden(!plan.hidden)
+            .follow_links(plan.follow_links)
+            .max_depth(plan.max_depth.map(|depth| depth as usize))
+            .overrides(overrides)
+            .threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
+            .filter_entry(|entry| entry.file_name() != ".git");
+        let (sender, found) = mpsc::channel(QUEUE);
+        let directories = plan.directories;
+        let base = real.clone();
+        std::thread::Builder::new()
+            .name("atoll-walk".to_owned())
+            .spawn(move || {
+                builder.build_parallel().run(|| {
+                    let sender = sender.clone();
+                    let base = base.clone();
+                    Box::new(move |entry| match entry.ok().and_then(|entry| describe(&entry, &base, directories)) {
+                        Some(file) => match sender.blocking_send(file) {
+                            Ok(()) => WalkState::Continue,
+                            Err(_) => WalkState::Quit,
+                        },
+                        None => WalkState::Continue,
+                    })
+                });
+            })
+            .map_err(|error| explain("walk", &root, &error))?;
+        Ok(FileWalk { found, root: real })
+    }
+}
+
+fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool) -> Option<FoundFile> {
+    let relative = entry.path().strip_prefix(base).ok()?;
+    if relative.as_os_str().is_empty() {
+        return None;
+    }
+    let file_type = entry.file_type()?;
+    let mut path = relative.to_str()?.to_owned();
+    let kind = if file_type.is_dir() {
+        if !directories {
+            return None;
+        }
+        path.push('/');
+        FileKind::Directory
+    } else if file_type.is_file() {
+        FileKind::File
+    } else if file_type.is_symlink() {
+        FileKind::Symlink
+    } else {
+        FileKind::Other
+    };
+    let size = if kind == FileKind::File { entry.metadata().map_or(0, |facts| facts.len()) } else { 0 };
+    Some(FoundFile { path, kind, size })
+}
+
+impl FileWalk {
+    /// The next files, up to `max`; empty at the end.
+    pub(crate) async fn next(&mut self, max: usize) -> Vec<FoundFile> {
+        let mut files = Vec::new();
+        self.found.recv_many(&mut files, max.max(1)).await;
+        files
+    }
+
+    /// The absolute path of a found file.
+    pub(crate) fn absolute(&self, file: &FoundFile) -> String {
+        self.root.join(&file.path).to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,319 @@
+//! The one way to the network. Every request and every redirect of it is checked here, and only here are secrets
+//! put into headers.
+
+use std::{sync::OnceLock, time::Duration};
+
+use atoll_caps::Origin;
+use atoll_table::Error;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream::BoxStream};
+use reqwest::{
+    Client, Method, StatusCode, Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+    redirect::Policy,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+use crate::{convert, state::PluginContext};
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(15);
+/// How many pieces of a body may wait to be taken.
+const QUEUE: usize = 16;
+/// The most redirects followed, whatever was asked for.
+const MAX_REDIRECTS: u32 = 20;
+
+/// The client, made when it is first needed.
+#[derive(Default)]
+pub(crate) struct HttpClient {
+    client: OnceLock<Client>,
+}
+
+/// A request's body.
+pub(crate) enum SendBody {
+    Empty,
+    Bytes(Bytes),
+    Stream(BoxStream<'static, Result<Bytes, std::convert::Infallible>>),
+}
+
+/// A request as a plugin makes it.
+pub(crate) struct SendRequest {
+    pub(crate) method: String,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: SendBody,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) max_redirects: u32,
+}
+
+/// A response whose body is still arriving.
+pub(crate) struct Received {
+    pub(crate) status: u16,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: mpsc::Receiver<Bytes>,
+    pub(crate) done: oneshot::Receiver<Result<(), Error>>,
+}
+
+impl HttpClient {
+    fn client(&self) -> Result<&Client, Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        // Fails only if another part of the process chose a provider before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT)
+            .no_proxy()
+            .user_agent(concat!("atoll/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| Error::Failed(format!("the network can not be set up: {}", causes(&error))))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    /// Sends a request for a plugin and waits for the response's head.
+    pub(crate) async fn send(&self, plugin: &PluginContext, request: SendRequest) -> Result<Received, Error> {
+        let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
+            Error::InvalidArguments(format!("`{}` is not an HTTP method", request.method.escape_debug()))
+        })?;
+        let mut url = parse(&request.url)?;
+        let limit = request.timeout;
+        let idle = request.idle_timeout;
+        let work = async {
+            let mut hop = Hop { method, headers: request.headers };
+            let mut body = request.body;
+            let mut redirects = 0;
+            loop {
+                let origin = check(plugin, &url, hop.method.as_str())?;
+                let headers = headers(plugin, &origin, &hop.headers)?;
+                let (replayable, sent) = body.split();
+                let mut builder = self.client()?.request(hop.method.clone(), url.clone()).headers(headers);
+                if let Some(sent) = sent {
+                    builder = builder.body(sent);
+                }
+                let response = builder.send().await.map_err(|error| unreachable_server(&url, &error))?;
+                let next = match redirect_target(&url, &response) {
+                    Some(next) if redirects < request.max_redirects.min(MAX_REDIRECTS) => next?,
+                    _ => return Ok(response),
+                };
+                redirects += 1;
+                body = hop.after_redirect(response.status(), &url, &next, replayable)?;
+                url = next;
+            }
+        };
+        let response = match limit {
+            Some(limit) => timeout(limit, work).await.unwrap_or_else(|_| {
+                Err(Error::Timeout(format!("no answer from {} within {} ms", request.url, limit.as_millis())))
+            }),
+            None => work.await,
+        }?;
+        Ok(receive(response, idle))
+    }
+}
+
+/// One request of a chain of redirects.
+struct Hop {
+    method: Method,
+    headers: Vec<(String, String)>,
+}
+
+impl SendBody {
+    /// What could be sent once more, and what to send now.
+    fn split(self) -> (Option<Self>, Option<reqwest::Body>) {
+        match self {
+            Self::Empty => (Some(Self::Empty), None),
+            Self::Bytes(bytes) => (Some(Self::Bytes(bytes.clone())), Some(bytes.into())),
+            Self::Stream(stream) => (None, Some(reqwest::Body::wrap_stream(stream))),
+        }
+    }
+}
+
+impl Hop {
+    /// RFC 9110, 15.4: 303 always becomes GET, 301 and 302 do for POST, 307 and 308 keep method and body. What
+    /// identifies the user is not sent to another origin.
+    /// Gives the body to send on.
+    fn after_redirect(
+        &mut self,
+        status: StatusCode,
+        from: &Url,
+        to: &Url,
+        replayable: Option<SendBody>,
+    ) -> Result<SendBody, Error> {
+        let becomes_get = status == StatusCode::SEE_OTHER
+            || (matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND) && self.method == Method::POST);
+        let body = if becomes_get && self.method != Method::HEAD {
+            self.method = Method::GET;
+            self.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
+            SendBody::Empty
+        } else {
+            replayable.ok_or_else(|| {
+                Error::Failed(format!("{from} answers with a redirect, and a streamed body can not be sent again"))
+            })?
+        };
+        if from.origin() != to.origin() {
+            let private = ["authorization", "cookie", "proxy-authorization"];
+            self.headers.retain(|(name, value)| {
+                !private.contains(&name.to_ascii_lowercase().as_str()) && !value.contains("{{secret:")
+            });
+        }
+        Ok(body)
+    }
+}
+
+fn parse(text: &str) -> Result<Url, Error> {
+    let url = Url::parse(text).map_err(|error| Error::InvalidArguments(format!("`{text}` is not a URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::InvalidArguments(format!("`{text}`: only http and https can be fetched")));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::InvalidArguments("a URL must not carry a user name or password".to_owned()));
+    }
+    Ok(url)
+}
+
+/// The origin of a URL that [`parse`] let through.
+pub(crate) fn origin_of(url: &Url) -> Option<Origin> {
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    Some(Origin { scheme: url.scheme().to_owned(), host, port: url.port_or_known_default()? })
+}
+
+fn check(plugin: &PluginContext, url: &Url, method: &str) -> Result<Origin, Error> {
+    let origin = origin_of(url).ok_or_else(|| Error::InvalidArguments(format!("{url} names no host")))?;
+    let models = plugin.model_origins.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    plugin
+        .effective
+        .check_http(&origin.scheme, &origin.host, origin.port, method, &models)
+        .map_err(|denied| convert::denied(&denied))?;
+    Ok(origin)
+}
+
+/// The headers to send, with secrets filled in.
+fn headers(plugin: &PluginContext, origin: &Origin, given: &[(String, String)]) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let bad = |what: &str| Error::InvalidArguments(format!("the header `{}` {what}", name.escape_debug()));
+        let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("has a malformed name"))?;
+        if ["host", "content-length", "transfer-encoding", "connection"].contains(&parsed.as_str()) {
+            return Err(bad("is the host's to set"));
+        }
+        let value = fill_in(plugin, origin, value)?;
+        // The value may hold a secret: it is not shown, and marked so that no log shows it.
+        let mut parsed_value = HeaderValue::from_str(&value).map_err(|_| bad("has a value that can not be sent"))?;
+        parsed_value.set_sensitive(true);
+        headers.append(parsed, parsed_value);
+    }
+    Ok(headers)
+}
+
+/// Replaces `{{secret:NAME}}` by the secret, if it may be sent to this origin.
+fn fill_in(plugin: &PluginContext, origin: &Origin, value: &str) -> Result<String, Error> {
+    let mut filled = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("{{secret:") {
+        let Some((name, after)) = after.split_once("}}") else {
+            return Err(Error::InvalidArguments("a header names a secret without `}}` at its end".to_owned()));
+        };
+        let secrets = plugin.secrets.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(secret) = secrets.get(name) else {
+            return Err(Error::Denied {
+                capability: "secrets".to_owned(),
+                target: name.to_owned(),
+                hint: format!("atoll plugin grant {} --secret {name}", plugin.name),
+            });
+        };
+        if !secret.origins.contains(origin) {
+            return Err(Error::Denied {
+                capability: "secrets".to_owned(),
+                target: format!("{name}, to be sent to {}://{}:{}", origin.scheme, origin.host, origin.port),
+                hint: "a key is only sent to the base URL it was configured for".to_owned(),
+            });
+        }
+        filled.push_str(before);
+        filled.push_str(secret.value.reveal());
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn redirect_target(from: &Url, response: &reqwest::Response) -> Option<Result<Url, Error>> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get("location")?.to_str().ok()?;
+    let joined = from.join(location).map_err(|error| Error::Failed(format!("{from} redirects to nowhere: {error}")));
+    Some(joined.and_then(|url| parse(url.as_str())))
+}
+
+/// Takes the body as it comes and hands it over through a queue.
+fn receive(response: reqwest::Response, idle: Option<Duration>) -> Received {
+    let status = response.status().as_u16();
+    let url = response.url().to_string();
+    let headers = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect();
+    let (sender, body) = mpsc::channel(QUEUE);
+    let (done_sender, done) = oneshot::channel();
+    let shown = url.clone();
+    tokio::spawn(async move {
+        let mut pieces = response.bytes_stream();
+        let outcome = loop {
+            let next = async {
+                match idle {
+                    Some(idle) => timeout(idle, pieces.next()).await.map_err(|_| idle),
+                    None => Ok(pieces.next().await),
+                }
+            };
+            // When nobody takes the body any more, the connection is closed at once and not at the next piece.
+            let piece = tokio::select! {
+                piece = next => piece,
+                () = sender.closed() => break Ok(()),
+            };
+            match piece {
+                Ok(Some(Ok(piece))) if piece.is_empty() => {}
+                Ok(Some(Ok(piece))) => {
+                    if sender.send(piece).await.is_err() {
+                        break Ok(());
+                    }
+                }
+                Ok(Some(Err(error))) => {
+                    break Err(Error::Unavailable(format!("the answer of {shown} broke off: {}", causes(&error))));
+                }
+                Ok(None) => break Ok(()),
+                Err(idle) => {
+                    let ms = idle.as_millis();
+                    break Err(Error::Timeout(format!("{shown} went silent for {ms} ms in the middle of its answer")));
+                }
+            }
+        };
+        let _ = done_sender.send(outcome);
+    });
+    Received { status, url, headers, body, done }
+}
+
+fn unreachable_server(url: &Url, error: &reqwest::Error) -> Error {
+    let place = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
+    let place = url.port().map_or(place.clone(), |port| format!("{place}:{port}"));
+    let why = causes(error);
+    if error.is_connect() {
+        Error::Unavailable(format!("could not connect to {place}: {why}"))
+    } else {
+        Error::Unavailable(format!("no answer from {place}: {why}"))
+    }
+}
+
+/// The innermost reason, which says most: `connection refused` and the like.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(next) = innermost.source() {
+        innermost = next;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,42 @@
+//! What a plugin can import, one module per interface of the contract. Each is a thin layer: it turns the
+//! contract's values into the host's, checks what has to be checked, and calls the one place that does the work.
+
+mod always;
+pub(crate) mod files;
+mod http;
+pub(crate) mod process;
+mod store;
+
+use wasmtime::component::{Accessor, HasSelf, Resource, ResourceTableError};
+
+use crate::{
+    bindings::atoll::plugin as contract,
+    state::{PluginContext, PluginState},
+};
+use std::sync::Arc;
+
+/// The data every import works on.
+pub(crate) type Host = HasSelf<PluginState>;
+
+/// The plugin that called.
+fn caller<T: Send>(accessor: &Accessor<T, Host>) -> Arc<PluginContext> {
+    accessor.with(|mut access| Arc::clone(&access.get().plugin))
+}
+
+/// A value out of the table of handles.
+fn handle<T: Send, R: Clone + Send + 'static>(
+    accessor: &Accessor<T, Host>,
+    resource: &Resource<R>,
+) -> Result<R, ResourceTableError> {
+    accessor.with(|mut access| access.get().resources.get(resource).cloned())
+}
+
+/// Runs blocking work off the async threads.
+async fn blocking<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, atoll_table::Error> + Send + 'static,
+) -> Result<R, contract::types::Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(Into::into),
+        Err(reason) => Err(contract::types::Error::Failed(format!("the host failed: {reason}"))),
+    }
+}

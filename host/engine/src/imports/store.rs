@@ -1,0 +1,199 @@
+//! `store`: a file for each key, in a folder of the plugin's own.
+
+use std::{
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use atoll_table::Error;
+use wasmtime::component::Accessor;
+
+use super::{Host, blocking, caller, contract};
+use crate::state::{PluginContext, PluginState};
+
+const MAX_KEY: usize = 256;
+const MAX_VALUE: usize = 1 << 20;
+const MAX_TOTAL: u64 = 16 << 20;
+
+type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
+
+fn folder(plugin: &PluginContext) -> PathBuf {
+    plugin.shared.places.atoll_home.join("store").join(&plugin.name)
+}
+
+/// The file of a key: letters, digits, `-` and `_` as they are, other bytes as `%XX`. A long key is spelled in
+/// parts, each a directory, for file names are bounded.
+fn file_of(folder: &Path, key: &str) -> Result<PathBuf, Error> {
+    if key.is_empty() || key.len() > MAX_KEY {
+        return Err(Error::InvalidArguments(format!("a key has 1 to {MAX_KEY} bytes, this one has {}", key.len())));
+    }
+    let mut name = String::new();
+    for byte in key.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    let mut path = folder.to_owned();
+    let mut rest = name.as_str();
+    while rest.len() > 200 {
+        path.push(format!("{}+", &rest[..200]));
+        rest = &rest[200..];
+    }
+    path.push(format!("{rest}="));
+    Ok(path)
+}
+
+/// The key of a path below the folder, the inverse of [`file_of`].
+fn key_of(folder: &Path, file: &Path) -> Option<String> {
+    let relative = file.strip_prefix(folder).ok()?.to_str()?;
+    let name = relative.strip_suffix('=')?.replace("+/", "");
+    let mut bytes = Vec::new();
+    let mut rest = name.as_bytes();
+    while let [first, tail @ ..] = rest {
+        if *first == b'%' {
+            let hex = tail.get(..2)?;
+            bytes.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(_) => files.push(entry.path()),
+                Err(_) => {}
+            }
+        }
+    }
+    files
+}
+
+fn failed(error: &io::Error) -> Error {
+    Error::Failed(format!("the plugin's store can not be used: {error}"))
+}
+
+fn get(folder: &Path, key: &str) -> Result<Option<Vec<u8>>, Error> {
+    match fs::read(file_of(folder, key)?) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn set(folder: &Path, key: &str, value: &[u8]) -> Result<(), Error> {
+    let path = file_of(folder, key)?;
+    if value.len() > MAX_VALUE {
+        return Err(Error::InvalidArguments(format!(
+            "a value has at most {MAX_VALUE} bytes, this one has {}",
+            value.len()
+        )));
+    }
+    let others: u64 = all_files(folder)
+        .iter()
+        .filter(|file| **file != path)
+        .filter_map(|file| fs::metadata(file).ok())
+        .map(|facts| facts.len())
+        .sum();
+    if others + value.len() as u64 > MAX_TOTAL {
+        return Err(Error::InvalidArguments(format!("the plugin's store holds at most {MAX_TOTAL} bytes in all")));
+    }
+    let parent = path.parent().unwrap_or(folder);
+    fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+    let write = || -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(parent)?;
+        file.write_all(value)?;
+        file.as_file().sync_data()?;
+        file.persist(&path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().map_err(|error| failed(&error))
+}
+
+fn remove(folder: &Path, key: &str) -> Result<(), Error> {
+    match fs::remove_file(file_of(folder, key)?) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&error)),
+        _ => Ok(()),
+    }
+}
+
+fn keys(folder: &Path, prefix: &str) -> Vec<String> {
+    let mut keys: Vec<String> = all_files(folder)
+        .iter()
+        .filter_map(|file| key_of(folder, file))
+        .filter(|key| key.starts_with(prefix))
+        .collect();
+    keys.sort();
+    keys
+}
+
+impl contract::store::Host for PluginState {}
+
+impl<T: Send + 'static> contract::store::HostWithStore<T> for Host {
+    async fn get(accessor: &Accessor<T, Self>, key: String) -> Answer<Option<Vec<u8>>> {
+        let folder = folder(&caller(accessor));
+        Ok(blocking(move || get(&folder, &key)).await)
+    }
+
+    async fn set(accessor: &Accessor<T, Self>, key: String, value: Vec<u8>) -> Answer<()> {
+        let folder = folder(&caller(accessor));
+        Ok(blocking(move || set(&folder, &key, &value)).await)
+    }
+
+    async fn remove(accessor: &Accessor<T, Self>, key: String) -> Answer<()> {
+        let folder = folder(&caller(accessor));
+        Ok(blocking(move || remove(&folder, &key)).await)
+    }
+
+    async fn keys(accessor: &Accessor<T, Self>, prefix: String) -> Answer<Vec<String>> {
+        let folder = folder(&caller(accessor));
+        Ok(blocking(move || Ok(keys(&folder, &prefix))).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_any_spelling_come_back_as_they_went_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = "ä/".repeat(80);
+        for key in ["a", "../../escape", ".", "a b", "ключ", "A%41", long.as_str()] {
+            set(folder.path(), key, key.as_bytes()).unwrap();
+            assert_eq!(get(folder.path(), key).unwrap().as_deref(), Some(key.as_bytes()));
+        }
+        let mut expected = ["a", "../../escape", ".", "a b", "ключ", "A%41", long.as_str()];
+        expected.sort_unstable();
+        assert_eq!(keys(folder.path(), ""), expected);
+        assert_eq!(keys(folder.path(), "a"), ["a", "a b"]);
+        remove(folder.path(), "a").unwrap();
+        remove(folder.path(), "a").unwrap();
+        assert_eq!(get(folder.path(), "a").unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(set(folder.path(), "", b"").is_err());
+        assert!(set(folder.path(), &"k".repeat(257), b"").is_err());
+        assert!(set(folder.path(), "k", &vec![0; MAX_VALUE + 1]).is_err());
+        for index in 0..16 {
+            set(folder.path(), &format!("k{index}"), &vec![0; MAX_VALUE]).unwrap();
+        }
+        assert!(set(folder.path(), "one-more", &[1]).is_err());
+        set(folder.path(), "k3", b"smaller").unwrap();
+        set(folder.path(), "one-more", &[1]).unwrap();
+    }
+}

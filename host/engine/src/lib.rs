@@ -1,0 +1,28 @@
+//! The sandbox: loads components, links exactly what they were granted, enforces every limit, and implements
+//! every import of the contract.
+//!
+//! This crate must never know how the agent works: it runs tools and providers for whoever asks, through the
+//! traits of `atoll-table`.
+
+mod aot_cache;
+pub mod bindings;
+mod byte_streams;
+mod config;
+mod contract_check;
+mod convert;
+mod files;
+mod http_client;
+mod imports;
+mod limits;
+mod linking;
+mod loading;
+mod processes;
+mod provider_plugin;
+mod state;
+mod tool_plugin;
+mod trap;
+
+pub use config::{Purpose, engine};
+pub use contract_check::Surface;
+pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin};
+pub use state::Places;

@@ -1,0 +1,175 @@
+//! The limits of one store: memory and tables over everything in it together, and processor time measured while
+//! the store is really being polled.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use atoll_caps::{LimitName, Limits};
+use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
+
+use crate::{config::Ticker, state::PluginState};
+
+/// A limit was reached. Raised inside the store as the reason of the trap.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the limit {} ({value}) was reached", .name.as_str())]
+pub(crate) struct LimitReached {
+    pub(crate) name: LimitName,
+    pub(crate) value: u64,
+}
+
+/// Counts what all memories and all tables of a store hold together.
+#[derive(Debug)]
+pub(crate) struct SpaceLimiter {
+    memory: usize,
+    max_memory: usize,
+    elements: usize,
+    max_elements: usize,
+}
+
+impl SpaceLimiter {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            memory: 0,
+            max_memory: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
+            elements: 0,
+            max_elements: usize::try_from(limits.table_elements).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+impl ResourceLimiter for SpaceLimiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let total = self.memory.saturating_add(desired.saturating_sub(current));
+        if total > self.max_memory {
+            // Refusing would only make the guest abort for a reason nobody can read.
+            return Err(LimitReached { name: LimitName::Memory, value: self.max_memory as u64 }.into());
+        }
+        self.memory = total;
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let total = self.elements.saturating_add(desired.saturating_sub(current));
+        if total > self.max_elements {
+            return Err(LimitReached { name: LimitName::TableElements, value: self.max_elements as u64 }.into());
+        }
+        self.elements = total;
+        Ok(true)
+    }
+}
+
+/// How the processor time of a store is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CpuBudget {
+    /// All of it together: a tool call.
+    Total,
+    /// Each stretch in which it never waits: an instance that lives as long as the session.
+    Stretch,
+}
+
+/// Measures how long a store is polled.
+#[derive(Debug)]
+pub(crate) struct CpuMeter {
+    base: Instant,
+    used: AtomicU64,
+    since: AtomicU64,
+    yielded: AtomicBool,
+    budget: CpuBudget,
+    limit_ms: u64,
+}
+
+/// `since` while the store is not being polled.
+const IDLE: u64 = u64::MAX;
+
+impl CpuMeter {
+    pub(crate) fn new(budget: CpuBudget, limits: &Limits) -> Self {
+        Self {
+            base: Instant::now(),
+            used: AtomicU64::new(0),
+            since: AtomicU64::new(IDLE),
+            yielded: AtomicBool::new(false),
+            budget,
+            limit_ms: limits.cpu_ms,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.base.elapsed().as_micros()).unwrap_or(u64::MAX - 1)
+    }
+
+    /// Nanoseconds since the store was made.
+    pub(crate) fn since_start_ns(&self) -> u64 {
+        u64::try_from(self.base.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn enter(&self) {
+        self.yielded.store(false, Ordering::Relaxed);
+        self.since.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn leave(&self) {
+        let since = self.since.swap(IDLE, Ordering::Relaxed);
+        self.used.fetch_add(self.now().saturating_sub(since), Ordering::Relaxed);
+        if self.budget == CpuBudget::Stretch && !self.yielded.load(Ordering::Relaxed) {
+            self.used.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn spent_ms(&self) -> u64 {
+        let since = self.since.load(Ordering::Relaxed);
+        let running = if since == IDLE { 0 } else { self.now().saturating_sub(since) };
+        (self.used.load(Ordering::Relaxed) + running) / 1_000
+    }
+
+    /// Called at each tick of the epoch while wasm runs: ends it if the budget is spent, else lets others run.
+    pub(crate) fn install(self: &Arc<Self>, store: &mut Store<PluginState>) {
+        let meter = Arc::clone(self);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            if meter.spent_ms() > meter.limit_ms {
+                return Err(LimitReached { name: LimitName::CpuMs, value: meter.limit_ms }.into());
+            }
+            meter.yielded.store(true, Ordering::Relaxed);
+            Ok(UpdateDeadline::Yield(1))
+        });
+    }
+}
+
+/// A future whose polls are measured, and during whose polls the epoch advances.
+pub(crate) struct Metered<F> {
+    inner: F,
+    meter: Arc<CpuMeter>,
+    ticker: Arc<Ticker>,
+}
+
+impl<F> Metered<F> {
+    pub(crate) fn new(inner: F, meter: Arc<CpuMeter>, ticker: Arc<Ticker>) -> Self {
+        Self { inner, meter, ticker }
+    }
+}
+
+impl<F: Future> Future for Metered<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: `inner` is never moved out of the pinned value; the other fields are not pinned.
+        let (inner, meter, ticker) = unsafe {
+            let this = self.get_unchecked_mut();
+            (Pin::new_unchecked(&mut this.inner), &this.meter, &this.ticker)
+        };
+        ticker.enter();
+        meter.enter();
+        let polled = inner.poll(context);
+        meter.leave();
+        ticker.leave();
+        polled
+    }
+}

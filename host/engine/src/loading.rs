@@ -1,0 +1,266 @@
+//! From a file to a plugin that can be called: size and kind are checked before anything is compiled, compiling
+//! is bounded in time, and nothing is linked that was not granted.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock, RwLock, mpsc},
+    time::Duration,
+};
+
+use atoll_caps::{Digest, Effective, Limits, Manifest};
+use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
+use wasmtime::{
+    Engine,
+    component::{Component, InstancePre},
+};
+
+use crate::{
+    aot_cache::AotCache,
+    config::{Purpose, Ticker},
+    contract_check::{self, Surface},
+    files::MutationLocks,
+    http_client::HttpClient,
+    linking,
+    provider_plugin::ProviderPlugin,
+    state::{Places, PluginContext, PluginState, Shared},
+    tool_plugin::ToolPlugin,
+};
+
+/// The largest component that is compiled.
+const MAX_COMPONENT: u64 = 64 << 20;
+/// How long compiling one may take. It can not be interrupted: past it the work is left to end by itself, unused.
+const COMPILE_TIME: Duration = Duration::from_secs(60);
+
+/// A plugin that was compiled into the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// Its manifest.
+    pub manifest: &'static str,
+    /// Its image, made by the build.
+    pub image: &'static [u8],
+}
+
+/// A plugin of the user's.
+#[derive(Clone, Debug)]
+pub struct UserPlugin {
+    /// Its component.
+    pub file: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// What it may do.
+    pub effective: Effective,
+}
+
+/// A plugin, ready to use.
+pub struct LoadedPlugin {
+    /// Its name.
+    pub name: String,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its tools, if it exports any, and what runs them.
+    pub tools: Option<(Vec<Tool>, Arc<dyn ToolRunner>)>,
+    /// Its provider, if it exports one.
+    pub provider: Option<Arc<dyn ModelProvider>>,
+}
+
+/// What a file is, found out without running it.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// Its digest.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What it imports and exports.
+    pub surface: Surface,
+    /// Why it could not be used as it is, if so.
+    pub refusal: Option<Error>,
+}
+
+/// Where plugins are loaded and run.
+pub struct PluginHost {
+    engine: Engine,
+    shared: Arc<Shared>,
+    cache: AotCache,
+}
+
+impl PluginHost {
+    /// Sets up the sandbox. Starts one thread.
+    ///
+    /// # Errors
+    /// `failed` if the machine can not run it, with the reason.
+    pub fn new(places: Places) -> Result<Self, Error> {
+        let failed = |reason: String| Error::Failed(format!("the sandbox can not be set up: {reason}"));
+        let engine = crate::config::engine(Purpose::Run).map_err(|reason| failed(format!("{reason:#}")))?;
+        let ticker = Ticker::start(&engine).map_err(|reason| failed(reason.to_string()))?;
+        let cache = AotCache::new(places.cache.join("aot"));
+        let shared = Shared {
+            places,
+            http: HttpClient::default(),
+            locks: MutationLocks::default(),
+            ticker: Arc::new(ticker),
+            process_env: RwLock::default(),
+        };
+        Ok(Self { engine, shared: Arc::new(shared), cache })
+    }
+
+    /// Sets the variables that every process a plugin starts gets.
+    pub fn set_process_env(&self, variables: Vec<(String, String)>) {
+        *self.shared.process_env.write().unwrap_or_else(std::sync::PoisonError::into_inner) = variables;
+    }
+
+    /// Loads a built-in plugin. Nothing is compiled.
+    ///
+    /// # Errors
+    /// `failed` if the program was built wrongly or the processor lacks what images rely on.
+    pub async fn load_builtin(&self, builtin: &Builtin) -> Result<LoadedPlugin, Error> {
+        let manifest = Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        // SAFETY: the bytes were made by the build and are part of this program.
+        let component = unsafe { Component::deserialize(&self.engine, builtin.image) }.map_err(|reason| {
+            Error::Failed(format!("the built-in plugin {} can not be used on this machine: {reason:#}", builtin.name))
+        })?;
+        let effective = Effective::builtin(&manifest);
+        self.finish(&component, manifest, effective).await
+    }
+
+    /// Loads a plugin of the user's, from the cache if it was compiled before.
+    ///
+    /// # Errors
+    /// `failed` or `unsupported-contract` if the file is no plugin for this host, `denied` if it imports what it was
+    /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
+    pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
+        let bytes = read_component(&plugin.file)?;
+        let component = self.compile(&plugin.file, &bytes).await?;
+        self.finish(&component, plugin.manifest, plugin.effective).await.map_err(|error| in_file(&plugin.file, error))
+    }
+
+    /// Finds out what a file is. It is compiled, but not run.
+    ///
+    /// # Errors
+    /// As [`Self::load_user`], if it is not a component at all.
+    pub async fn inspect(&self, file: &Path, effective: &Effective) -> Result<Inspection, Error> {
+        let bytes = read_component(file)?;
+        let component = self.compile(file, &bytes).await?;
+        let surface = contract_check::surface(&self.engine, &component);
+        let refusal = contract_check::check(&surface, effective).err();
+        Ok(Inspection { digest: Digest::of(&bytes), size: bytes.len() as u64, surface, refusal })
+    }
+
+    async fn compile(&self, file: &Path, bytes: &[u8]) -> Result<Component, Error> {
+        let digest = Digest::of(bytes);
+        if let Some(component) = self.cache.load(&self.engine, &digest) {
+            return Ok(component);
+        }
+        // On a thread of its own, for a compilation that runs away must not hold up the end of the program.
+        let (sender, receiver) = mpsc::channel();
+        let (engine, bytes) = (self.engine.clone(), bytes.to_vec());
+        std::thread::spawn(move || {
+            let _ = sender.send(Component::from_binary(&engine, &bytes));
+        });
+        let waited = tokio::task::spawn_blocking(move || receiver.recv_timeout(COMPILE_TIME)).await;
+        let component = match waited {
+            Ok(Ok(Ok(component))) => component,
+            Ok(Ok(Err(reason))) => {
+                return Err(Error::Failed(format!(
+                    "{} is not a usable component: {}",
+                    file.display(),
+                    reason.root_cause()
+                )));
+            }
+            _ => {
+                return Err(Error::Timeout(format!(
+                    "{} takes more than {} s to compile",
+                    file.display(),
+                    COMPILE_TIME.as_secs()
+                )));
+            }
+        };
+        if let Err(reason) = self.cache.store(&self.engine, &digest, &component) {
+            tracing::warn!(%reason, "a compiled plugin could not be cached; it will be compiled again");
+        }
+        Ok(component)
+    }
+
+    async fn finish(
+        &self,
+        component: &Component,
+        manifest: Manifest,
+        effective: Effective,
+    ) -> Result<LoadedPlugin, Error> {
+        let name = manifest.name.as_str().to_owned();
+        let surface = contract_check::surface(&self.engine, component);
+        contract_check::check(&surface, &effective)?;
+        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective)
+            .and_then(|linker| linker.instantiate_pre(component))
+            .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
+        let context = Arc::new(PluginContext {
+            name: name.clone(),
+            limits: Limits::default().with(&manifest.limits),
+            effective,
+            shared: Arc::clone(&self.shared),
+            roots: OnceLock::new(),
+            model_origins: RwLock::default(),
+            secrets: RwLock::default(),
+        });
+        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None };
+        if surface.exports.contains("tools") {
+            let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(|reason| {
+                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
+            })?;
+            loaded.tools = Some((plugin.list().await?, Arc::new(plugin)));
+        }
+        if surface.exports.contains("provider") {
+            loaded.provider = Some(Arc::new(ProviderPlugin::start(self.engine.clone(), pre, context).await?));
+        }
+        Ok(loaded)
+    }
+}
+
+/// Reads a file that claims to be a component, after looking at its size and its first bytes.
+fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
+    use std::io::Read as _;
+    let shown = file.display();
+    let unreadable = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound(format!("{shown} does not exist")),
+        _ => Error::Failed(format!("{shown} can not be read: {error}")),
+    };
+    let facts = std::fs::metadata(file).map_err(unreadable)?;
+    if !facts.is_file() {
+        return Err(Error::Failed(format!("{shown} is not a file")));
+    }
+    let mut source = std::fs::File::open(file).map_err(unreadable)?;
+    let mut head = Vec::new();
+    (&mut source).take(8).read_to_end(&mut head).map_err(unreadable)?;
+    let hint = "a plugin is a WebAssembly component, such as `cargo build --target wasm32-wasip2` makes";
+    match head.as_slice() {
+        [] => return Err(Error::Failed(format!("{shown} is empty; {hint}"))),
+        [0, b'a', b's', b'm', 1, 0, 0, 0] => {
+            return Err(Error::Failed(format!("{shown} is a core WebAssembly module, not a component; {hint}")));
+        }
+        [0, b'a', b's', b'm', _, _, 1, 0] => {}
+        [0, b'a', b's', b'm', ..] => {
+            return Err(Error::Failed(format!("{shown} is cut off or of an unknown kind; {hint}")));
+        }
+        _ => return Err(Error::Failed(format!("{shown} is not WebAssembly; {hint}"))),
+    }
+    if facts.len() > MAX_COMPONENT {
+        return Err(Error::Failed(format!(
+            "{shown} has {} bytes; a component may have at most {MAX_COMPONENT}",
+            facts.len()
+        )));
+    }
+    let mut bytes = head;
+    source.take(MAX_COMPONENT).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+fn in_file(file: &Path, error: Error) -> Error {
+    match error {
+        Error::Failed(text) if !text.contains(&*file.to_string_lossy()) => {
+            Error::Failed(format!("{}: {text}", file.display()))
+        }
+        error => error,
+    }
+}

@@ -1,0 +1,284 @@
+//! A plugin that talks to models: one instance for the whole session, owned by a task of its own. Requests are
+//! sent to that task and run side by side inside the instance. If the instance dies, the requests under way fail
+//! with the reason, and the next request starts a new one, after a pause that grows with each death.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use atoll_caps::LimitName;
+use atoll_table::{
+    Error,
+    model::{ModelEvent, ModelProvider, ModelRequest},
+};
+use futures::{
+    StreamExt as _,
+    future::BoxFuture,
+    stream::{self, BoxStream, FuturesUnordered},
+};
+use tokio::sync::{mpsc, oneshot};
+use wasmtime::{
+    AsContextMut as _, Engine,
+    component::{Accessor, InstancePre},
+};
+
+use crate::{
+    bindings::exports::atoll::plugin::provider::{self, Guest, GuestIndices},
+    byte_streams::EventsIntoQueue,
+    convert,
+    http_client::origin_of,
+    limits::{CpuBudget, Metered},
+    state::{GrantedSecret, PluginContext, PluginState, lock},
+    trap::limit_error,
+};
+
+/// How many batches of events may wait to be taken.
+const QUEUE: usize = 16;
+/// How long the pause before a restart is at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// An instance that lived this long does not count as dying again and again.
+const HEALTHY: Duration = Duration::from_secs(60);
+
+/// A provider, restarted as needed.
+pub(crate) struct ProviderPlugin {
+    engine: Engine,
+    pre: InstancePre<PluginState>,
+    context: Arc<PluginContext>,
+    apis: Vec<String>,
+    life: Mutex<Life>,
+}
+
+/// Where its instance stands.
+#[derive(Default)]
+struct Life {
+    actor: Option<Actor>,
+    deaths: u32,
+}
+
+/// The task that owns the instance.
+#[derive(Clone)]
+struct Actor {
+    requests: mpsc::Sender<Job>,
+    /// Set once the instance is dead.
+    died: Arc<Mutex<Option<Error>>>,
+    born: Instant,
+}
+
+/// A request on its way to the instance.
+struct Job {
+    request: provider::Request,
+    answer: oneshot::Sender<Result<mpsc::Receiver<Vec<provider::ModelEvent>>, Error>>,
+}
+
+impl ProviderPlugin {
+    pub(crate) async fn start(
+        engine: Engine,
+        pre: InstancePre<PluginState>,
+        context: Arc<PluginContext>,
+    ) -> Result<Self, Error> {
+        let mut plugin = Self { engine, pre, context, apis: Vec::new(), life: Mutex::default() };
+        plugin.apis = plugin.describe().await?.apis;
+        Ok(plugin)
+    }
+
+    /// Asks a throw-away instance what the provider is.
+    async fn describe(&self) -> Result<provider::Description, Error> {
+        let mut prepared = self.context.store(&self.engine, CpuBudget::Total);
+        let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
+        let run = async {
+            let instance = self.pre.instantiate_async(&mut prepared.store).await?;
+            let guest = GuestIndices::new(&self.pre)?.load(prepared.store.as_context_mut(), &instance)?;
+            guest.call_describe(&mut prepared.store).await
+        };
+        let limit = self.context.limits.wall_ms.unwrap_or(u64::MAX);
+        let run = Metered::new(run, meter, Arc::clone(&self.context.shared.ticker));
+        match tokio::time::timeout(Duration::from_millis(limit), run).await {
+            Ok(outcome) => outcome.map_err(|reason| self.context.explain(&reason, &stderr)),
+            Err(_) => Err(limit_error(LimitName::WallMs, limit)),
+        }
+    }
+
+    /// The living instance's task; a new one if there is none.
+    async fn actor(&self) -> Actor {
+        loop {
+            let pause = {
+                let mut life = lock(&self.life);
+                match &life.actor {
+                    Some(actor) if !actor.requests.is_closed() => return actor.clone(),
+                    Some(actor) => {
+                        let lived = actor.born.elapsed();
+                        life.deaths = if lived > HEALTHY { 1 } else { life.deaths + 1 };
+                        life.actor = None;
+                        FIRST_PAUSE.saturating_mul(1 << (life.deaths - 1).min(10)).min(LONGEST_PAUSE)
+                    }
+                    None => {
+                        let actor = self.spawn();
+                        life.actor = Some(actor.clone());
+                        return actor;
+                    }
+                }
+            };
+            tracing::warn!(plugin = self.context.name, ?pause, "the provider died; starting it again after a pause");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn spawn(&self) -> Actor {
+        let (requests, jobs) = mpsc::channel(QUEUE);
+        let died = Arc::new(Mutex::new(None));
+        let (engine, pre, context) = (self.engine.clone(), self.pre.clone(), Arc::clone(&self.context));
+        let reason = Arc::clone(&died);
+        tokio::spawn(async move {
+            let mut prepared = context.store(&engine, CpuBudget::Stretch);
+            let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
+            let run = async {
+                let instance = pre.instantiate_async(&mut prepared.store).await?;
+                let guest = GuestIndices::new(&pre)?.load(prepared.store.as_context_mut(), &instance)?;
+                prepared.store.run_concurrent(async |accessor| serve(accessor, &guest, jobs).await).await?
+            };
+            let outcome = Metered::new(run, meter, Arc::clone(&context.shared.ticker)).await;
+            if let Err(trap) = outcome {
+                let error = context.explain(&trap, &stderr);
+                tracing::warn!(plugin = context.name, %error, "the provider died");
+                *lock(&reason) = Some(error);
+            }
+        });
+        Actor { requests, died, born: Instant::now() }
+    }
+
+    /// Makes the key of a request known to the network boundary, for the origin of its base URL only. The guest
+    /// gets a name for it.
+    fn admit(&self, request: &ModelRequest) -> Result<Option<String>, Error> {
+        let model = &request.model;
+        if model.base_url.is_empty() {
+            return Ok(None);
+        }
+        let url = reqwest::Url::parse(&model.base_url).map_err(|error| {
+            Error::InvalidArguments(format!(
+                "the base URL of the provider {} can not be used: {error}; correct it in models.json",
+                model.provider
+            ))
+        })?;
+        let Some(origin) = origin_of(&url) else {
+            return Err(Error::InvalidArguments(format!(
+                "the base URL {url} names no host; correct it in models.json"
+            )));
+        };
+        {
+            let mut origins = self.context.model_origins.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if !origins.contains(&origin) {
+                origins.push(origin.clone());
+            }
+        }
+        let Some(value) = request.key.clone() else { return Ok(None) };
+        let name = format!("{}-key", model.provider);
+        let mut secrets = self.context.secrets.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        secrets.insert(name.clone(), GrantedSecret { value, origins: vec![origin] });
+        Ok(Some(name))
+    }
+}
+
+/// Serves requests inside the instance until it dies or the host ends.
+async fn serve(accessor: &Accessor<PluginState>, guest: &Guest, mut jobs: mpsc::Receiver<Job>) -> wasmtime::Result<()> {
+    let mut running = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            job = jobs.recv() => match job {
+                Some(job) => running.push(answer(accessor, guest, job)),
+                None => return Ok(()),
+            },
+            Some(outcome) = running.next() => outcome?,
+        }
+    }
+}
+
+async fn answer(accessor: &Accessor<PluginState>, guest: &Guest, job: Job) -> wasmtime::Result<()> {
+    let answered = match guest.call_complete(accessor, job.request).await? {
+        Ok(events) => {
+            let (sender, receiver) = mpsc::channel(QUEUE);
+            accessor.with(|mut access| events.pipe(access.as_context_mut(), EventsIntoQueue::new(sender)))?;
+            Ok(receiver)
+        }
+        Err(error) => Err(error.into()),
+    };
+    // Nobody waits for it any more: the queue is dropped, which tells the guest to stop.
+    let _ = job.answer.send(answered);
+    Ok(())
+}
+
+/// The events of one answer. Always ends with `Done` or `Failed`, whatever the guest does.
+struct Events {
+    batches: mpsc::Receiver<Vec<provider::ModelEvent>>,
+    waiting: std::vec::IntoIter<provider::ModelEvent>,
+    died: Arc<Mutex<Option<Error>>>,
+    name: String,
+    ended: bool,
+}
+
+impl Events {
+    async fn next(&mut self) -> Option<ModelEvent> {
+        loop {
+            if self.ended {
+                return None;
+            }
+            if let Some(event) = self.waiting.next() {
+                let event = convert::event_from_wit(event);
+                self.ended = matches!(event, ModelEvent::Done { .. } | ModelEvent::Failed { .. });
+                return Some(event);
+            }
+            match self.batches.recv().await {
+                Some(batch) => self.waiting = batch.into_iter(),
+                None => {
+                    self.ended = true;
+                    let error = death(&self.died, &self.name).await;
+                    return Some(ModelEvent::Failed { error, status: None, retry_after_ms: None });
+                }
+            }
+        }
+    }
+}
+
+/// Why an instance went away in the middle of an answer. The reason may be set a moment after its queues close.
+async fn death(died: &Mutex<Option<Error>>, name: &str) -> Error {
+    for _ in 0..50 {
+        if let Some(error) = lock(died).clone() {
+            return error;
+        }
+        tokio::task::yield_now().await;
+    }
+    Error::Failed(format!("the provider {name} stopped in the middle of its answer"))
+}
+
+impl ModelProvider for ProviderPlugin {
+    fn apis(&self) -> Vec<String> {
+        self.apis.clone()
+    }
+
+    fn complete(&self, request: ModelRequest) -> BoxFuture<'_, Result<BoxStream<'static, ModelEvent>, Error>> {
+        Box::pin(async move {
+            let key_secret = self.admit(&request)?;
+            let actor = self.actor().await;
+            let (answer, answered) = oneshot::channel();
+            let job = Job { request: convert::request_to_wit(request, key_secret), answer };
+            if actor.requests.send(job).await.is_err() {
+                return Err(death(&actor.died, &self.context.name).await);
+            }
+            let batches = match answered.await {
+                Ok(batches) => batches?,
+                Err(_) => return Err(death(&actor.died, &self.context.name).await),
+            };
+            let events = Events {
+                batches,
+                waiting: Vec::new().into_iter(),
+                died: actor.died,
+                name: self.context.name.clone(),
+                ended: false,
+            };
+            let stream =
+                stream::unfold(events, |mut events| async move { events.next().await.map(|event| (event, events)) });
+            Ok(stream.boxed())
+        })
+    }
+}

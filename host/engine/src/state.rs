@@ -1,0 +1,179 @@
+//! What a store holds, what all instances of one plugin share, and what all plugins of the host share.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+};
+
+use atoll_caps::{Effective, Limits, Origin, RootVars};
+use atoll_table::{Error, Progress, model::Secret};
+use wasmtime::{Store, component::ResourceTable};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
+
+use crate::{
+    config::Ticker,
+    files::{MutationLocks, Roots},
+    http_client::HttpClient,
+    limits::{CpuBudget, CpuMeter, SpaceLimiter},
+};
+
+/// How much of what a guest writes to its standard error is kept to explain a crash, in bytes.
+const STDERR_KEPT: usize = 16 << 10;
+
+/// Where things are, for all plugins of this host.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The session's working directory.
+    pub cwd: PathBuf,
+    /// The user's home directory.
+    pub home: PathBuf,
+    /// Atoll's own directory: out of reach of every plugin's `files`.
+    pub atoll_home: PathBuf,
+    /// The cache directory: likewise out of reach.
+    pub cache: PathBuf,
+    /// Where long outputs are spilled; made when first needed.
+    pub spill: PathBuf,
+    /// Folders with skills.
+    pub skills: Vec<PathBuf>,
+    /// The user's shell, if another than the default was chosen.
+    pub shell: Option<PathBuf>,
+}
+
+impl Places {
+    /// What the variables of root patterns stand for.
+    pub fn root_vars(&self) -> RootVars {
+        RootVars {
+            workspace: self.cwd.clone(),
+            skills: self.skills.clone(),
+            spill: self.spill.clone(),
+            home: self.home.clone(),
+        }
+    }
+}
+
+/// What all plugins share.
+pub(crate) struct Shared {
+    pub(crate) places: Places,
+    pub(crate) http: HttpClient,
+    pub(crate) locks: MutationLocks,
+    pub(crate) ticker: Arc<Ticker>,
+    /// Variables given to every process a plugin starts, such as the session's id.
+    pub(crate) process_env: RwLock<Vec<(String, String)>>,
+}
+
+/// A secret that a plugin may name in a header.
+#[derive(Clone)]
+pub(crate) struct GrantedSecret {
+    pub(crate) value: Secret,
+    /// The only origins it may be sent to.
+    pub(crate) origins: Vec<Origin>,
+}
+
+/// What all instances of one plugin share.
+pub(crate) struct PluginContext {
+    pub(crate) name: String,
+    pub(crate) effective: Effective,
+    pub(crate) limits: Limits,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) roots: OnceLock<Roots>,
+    /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
+    pub(crate) model_origins: RwLock<Vec<Origin>>,
+    pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
+}
+
+impl PluginContext {
+    /// The roots it may reach, opened at first use.
+    pub(crate) fn roots(&self) -> &Roots {
+        self.roots.get_or_init(|| Roots::open(&self.name, &self.effective, &self.shared.places))
+    }
+}
+
+/// What a store holds.
+pub(crate) struct PluginState {
+    pub(crate) resources: ResourceTable,
+    wasi: WasiCtx,
+    pub(crate) space: SpaceLimiter,
+    pub(crate) plugin: Arc<PluginContext>,
+    pub(crate) meter: Arc<CpuMeter>,
+    /// Where partial results of the running calls go.
+    pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
+    pub(crate) log_lines: u32,
+    stderr: MemoryOutputPipe,
+}
+
+impl WasiView for PluginState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.resources }
+    }
+}
+
+/// A store with every limit set, and what is needed to run it from outside.
+pub(crate) struct Prepared {
+    pub(crate) store: Store<PluginState>,
+    pub(crate) meter: Arc<CpuMeter>,
+    pub(crate) stderr: MemoryOutputPipe,
+    pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
+}
+
+impl PluginContext {
+    /// A new store for an instance of this plugin.
+    pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget) -> Prepared {
+        let meter = Arc::new(CpuMeter::new(budget, &self.limits));
+        let stderr = MemoryOutputPipe::new(STDERR_KEPT);
+        let mut wasi = WasiCtx::builder();
+        wasi.stderr(stderr.clone()).max_random_size(1 << 20);
+        let progress = Arc::new(Mutex::new(HashMap::new()));
+        let mut resources = ResourceTable::new();
+        resources.set_max_capacity(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
+        let state = PluginState {
+            resources,
+            wasi: wasi.build(),
+            space: SpaceLimiter::new(&self.limits),
+            plugin: Arc::clone(self),
+            meter: Arc::clone(&meter),
+            progress: Arc::clone(&progress),
+            log_lines: 0,
+            stderr: stderr.clone(),
+        };
+        let mut store = Store::new(engine, state);
+        store.limiter(|state| &mut state.space);
+        store.set_hostcall_fuel(usize::try_from(self.limits.host_call_bytes).unwrap_or(usize::MAX));
+        store.set_max_component_handles(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
+        meter.install(&mut store);
+        Prepared { store, meter, stderr, progress }
+    }
+
+    /// The error for what ended one of its instances.
+    pub(crate) fn explain(&self, reason: &wasmtime::Error, stderr: &MemoryOutputPipe) -> Error {
+        let said = stderr.contents();
+        let said = String::from_utf8_lossy(&said);
+        let line = panic_line(&said);
+        crate::trap::explain(&self.name, reason, &self.limits, line.as_deref())
+    }
+}
+
+/// The line of a guest's standard error that says most: what follows Rust's `panicked at`, else the last line.
+fn panic_line(said: &str) -> Option<String> {
+    let mut lines = said.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("note: "));
+    let last = said.lines().skip_while(|line| !line.contains("panicked at")).nth(1).or_else(|| lines.next_back())?;
+    Some(last.trim().chars().take(300).collect())
+}
+
+/// Locks a mutex; a panic of another holder does not matter for what these protect.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::panic_line;
+
+    #[test]
+    fn the_panic_message_explains_a_crash() {
+        let rust = "\nthread '<unnamed>' panicked at src/lib.rs:3:5:\nboom\nnote: run with `RUST_BACKTRACE=1`\n";
+        assert_eq!(panic_line(rust).as_deref(), Some("boom"));
+        assert_eq!(panic_line("one\ntwo\n").as_deref(), Some("two"));
+        assert_eq!(panic_line(""), None);
+    }
+}

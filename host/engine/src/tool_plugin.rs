@@ -1,0 +1,111 @@
+//! A plugin that brings tools: a fresh instance for each call.
+
+use std::{sync::Arc, time::Duration};
+
+use atoll_caps::{LimitName, Limits};
+use atoll_table::{Error, Invocation, Progress, Tool, ToolOutput, ToolRunner};
+use futures::future::BoxFuture;
+use serde_json::Value;
+use wasmtime::{
+    AsContextMut as _, Engine,
+    component::{Instance, InstancePre},
+};
+
+use crate::{
+    bindings::exports::atoll::plugin::tools::{self, GuestIndices},
+    convert,
+    limits::{CpuBudget, Metered},
+    state::{PluginContext, PluginState, Prepared, lock},
+    trap::limit_error,
+};
+
+/// A plugin with tools, ready to be called any number of times at once.
+pub(crate) struct ToolPlugin {
+    engine: Engine,
+    pre: InstancePre<PluginState>,
+    indices: GuestIndices,
+    context: Arc<PluginContext>,
+}
+
+impl ToolPlugin {
+    pub(crate) fn new(
+        engine: Engine,
+        pre: InstancePre<PluginState>,
+        context: Arc<PluginContext>,
+    ) -> wasmtime::Result<Self> {
+        let indices = GuestIndices::new(&pre)?;
+        Ok(Self { engine, pre, indices, context })
+    }
+
+    /// Makes an instance, runs `work` in it and drops it, under all limits.
+    async fn in_instance<R>(
+        &self,
+        work: impl AsyncFnOnce(&mut Prepared, tools::Guest, Instance) -> wasmtime::Result<R>,
+    ) -> Result<R, Error> {
+        let mut prepared = self.context.store(&self.engine, CpuBudget::Total);
+        let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
+        let run = async {
+            let instance = self.pre.instantiate_async(&mut prepared.store).await?;
+            let guest = self.indices.load(prepared.store.as_context_mut(), &instance)?;
+            work(&mut prepared, guest, instance).await
+        };
+        let run = Metered::new(run, meter, Arc::clone(&self.context.shared.ticker));
+        let outcome = match self.context.limits.wall_ms {
+            Some(limit) => match tokio::time::timeout(Duration::from_millis(limit), run).await {
+                Ok(outcome) => outcome,
+                Err(_) => return Err(limit_error(LimitName::WallMs, limit)),
+            },
+            None => run.await,
+        };
+        outcome.map_err(|reason| self.context.explain(&reason, &stderr))
+    }
+
+    /// The tools it brings.
+    pub(crate) async fn list(&self) -> Result<Vec<Tool>, Error> {
+        let listed =
+            self.in_instance(async |prepared, guest, _| guest.call_list_tools(&mut prepared.store).await).await?;
+        listed.into_iter().map(|tool| convert::tool_from_wit(&self.context.name, tool)).collect()
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.context.limits
+    }
+}
+
+impl ToolRunner for ToolPlugin {
+    fn prepare(&self, tool: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
+        Box::pin(async move {
+            let text = arguments.to_string();
+            let prepared = self
+                .in_instance(async |prepared, guest, _| guest.call_prepare(&mut prepared.store, &tool, &text).await)
+                .await??;
+            convert::json(&self.context.name, "prepared arguments", &prepared)
+        })
+    }
+
+    fn call(&self, invocation: Invocation, progress: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
+        Box::pin(async move {
+            let call = tools::Invocation {
+                id: invocation.id,
+                parent_id: invocation.parent_id,
+                tool: invocation.tool,
+                arguments: invocation.arguments.to_string(),
+                cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
+            };
+            let output = self
+                .in_instance(async |prepared, guest, _| {
+                    lock(&prepared.progress).insert(call.id.clone(), progress);
+                    prepared.store.run_concurrent(async |accessor| guest.call_call(accessor, call).await).await?
+                })
+                .await??;
+            if convert::output_size(&output) as u64 > self.limits().output_bytes {
+                return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
+            }
+            convert::output_from_wit(&self.context.name, output)
+        })
+    }
+
+    fn allowed(&self) -> Vec<String> {
+        self.context.effective.describe()
+    }
+}
