@@ -1,0 +1,23 @@
+//! The agent: messages, events, turns, the session file, the system prompt and the models it can ask.
+//!
+//! This crate must never know what a plugin is made of: it reaches tools and providers through the traits of
+//! `atoll-table`, and is tested without any sandbox.
+
+pub mod answer;
+pub mod config_value;
+pub mod context_files;
+pub mod event;
+pub mod message;
+pub mod models;
+pub mod pipeline;
+pub mod prompt;
+pub mod run;
+pub mod session;
+pub mod settings;
+mod time;
+
+pub use event::Event;
+pub use message::Message;
+pub use pipeline::Pipeline;
+pub use run::{Agent, Outcome};
+pub use session::Session;
