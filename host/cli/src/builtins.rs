@@ -1,0 +1,19 @@
+//! The plugins that are part of the program.
+
+include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+/// The order in which tools are declared; others follow by name.
+const ORDER: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+
+/// The built-in plugins that bring tools, in order.
+pub(crate) fn tools() -> Vec<&'static atoll_engine::Builtin> {
+    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    let mut tools: Vec<_> = BUILTINS.iter().filter(|builtin| place(builtin.name).is_some()).collect();
+    tools.sort_by_key(|builtin| place(builtin.name));
+    tools
+}
+
+/// The built-in provider for a wire format: it has the format's name.
+pub(crate) fn provider(api: &str) -> Option<&'static atoll_engine::Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == api)
+}

@@ -1,0 +1,75 @@
+//! `atoll demo`: the whole path without a network. The model is scripted; everything else is what real runs use.
+
+use std::{process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use atoll_agent::{Agent, Event, Session, models::Models};
+use atoll_table::Content;
+use serde_json::json;
+
+use crate::{
+    assemble::Parts,
+    exit::{ExitStatus, FAILED},
+    show::Show,
+    signals::Stop,
+};
+
+const SCRIPT: &str = include_str!("../demo/script.yaml");
+const PROJECT: [(&str, &str); 3] = [
+    ("README.md", include_str!("../demo/project/README.md")),
+    ("stats.sh", include_str!("../demo/project/stats.sh")),
+    ("test.sh", include_str!("../demo/project/test.sh")),
+];
+const PROMPT: &str = "The test of this project fails. Find out why and mend it.";
+
+/// Runs the demo in a temporary copy of its project.
+pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
+    let stop = Stop::watch()?;
+    let folder =
+        tempfile::Builder::new().prefix("atoll-demo-").tempdir().context("no temporary folder could be made")?;
+    let cwd = folder.path().canonicalize()?;
+    for (name, text) in PROJECT {
+        std::fs::write(cwd.join(name), text).with_context(|| format!("{name} could not be written"))?;
+    }
+    let parts = Parts::new(Some(&cwd))?;
+    // The demo is the same whatever the user's own plugins and models are.
+    let pipeline = parts.builtin_tools().await?;
+    let mut chosen = Models::empty().choose(Some("scripted/demo"))?;
+    let script = if fast { SCRIPT.replace("chunk-delay-ms: 12", "chunk-delay-ms: 0") } else { SCRIPT.to_owned() };
+    chosen.model.compat = json!({"script": script});
+    let provider = parts.provider(&chosen.model.api, &[]).await?;
+    println!("A small project with a bug, in {}:", cwd.display());
+    for (name, _) in PROJECT {
+        println!("  {name}");
+    }
+    println!("\nprompt: {PROMPT}");
+    println!("(the model is a script; the provider that plays it and all tools are sandboxed components)");
+    let show = Show::new(&pipeline);
+    let session = Session::new(None, &cwd);
+    parts.host.set_process_env(crate::print_mode::process_env(&session, &chosen));
+    let mut agent = Agent {
+        pipeline,
+        provider,
+        chosen,
+        session,
+        context: Vec::new(),
+        cwd: cwd.clone(),
+        idle_timeout_ms: parts.settings.idle_timeout_ms(),
+        sink: Arc::new(move |event: &Event| show.event(event)),
+        stop: stop.token.clone(),
+    };
+    let outcome = agent.prompt(vec![Content::text(PROMPT)]).await?;
+    if outcome.aborted {
+        return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into());
+    }
+    if let Some(message) = outcome.answer.and_then(|answer| answer.error_message) {
+        anyhow::bail!("the demo failed: {message}");
+    }
+    // Looked at with the host's own eyes: a demo that only says it worked would prove nothing.
+    let mended = std::fs::read_to_string(cwd.join("stats.sh"))?.contains("mean=$((sum / count))");
+    anyhow::ensure!(mended, "the demo's project was not mended");
+    println!(
+        "\nNext: point atoll at a model of yours, then `atoll -p \"…\"` in a project; `atoll doctor` tells what is missing."
+    );
+    Ok(ExitCode::SUCCESS)
+}

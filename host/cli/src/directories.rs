@@ -1,0 +1,82 @@
+//! Where things are.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use atoll_agent::settings::Settings;
+use atoll_engine::Places;
+
+/// Atoll's directory and what is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Directories {
+    pub(crate) atoll_home: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) cache: PathBuf,
+    pub(crate) cwd: PathBuf,
+}
+
+impl Directories {
+    pub(crate) fn find() -> anyhow::Result<Self> {
+        let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let atoll_home = match env::var_os("ATOLL_HOME").filter(|path| !path.is_empty()) {
+            Some(path) => std::path::absolute(path)?,
+            None => home.as_ref().context("HOME is not set; set it, or ATOLL_HOME")?.join(".atoll"),
+        };
+        let cache = match env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute()) {
+            Some(cache) => cache,
+            None => home.as_ref().map_or_else(|| atoll_home.clone(), |home| home.join(".cache")),
+        };
+        let cwd = env::current_dir().context("the working directory does not exist any more")?;
+        Ok(Self { home: home.unwrap_or_else(|| atoll_home.clone()), cache: cache.join("atoll"), atoll_home, cwd })
+    }
+
+    pub(crate) fn models(&self) -> PathBuf {
+        self.atoll_home.join("models.json")
+    }
+
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.atoll_home.join("settings.json")
+    }
+
+    pub(crate) fn grants(&self) -> PathBuf {
+        self.atoll_home.join("grants.toml")
+    }
+
+    pub(crate) fn plugins(&self) -> PathBuf {
+        self.atoll_home.join("plugins")
+    }
+
+    /// The folder of this directory's sessions.
+    pub(crate) fn sessions(&self, settings: &Settings) -> PathBuf {
+        let all = settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"));
+        atoll_agent::session::folder(&all, &self.cwd)
+    }
+
+    /// What plugins are told about places, with `cwd` as the workspace.
+    pub(crate) fn places(&self, settings: &Settings, cwd: &Path) -> Places {
+        Places {
+            cwd: cwd.to_owned(),
+            home: self.home.clone(),
+            atoll_home: self.atoll_home.clone(),
+            cache: self.cache.clone(),
+            // Not below the cache, which is out of reach of plugins: `read` has to reach what was spilled.
+            spill: env::temp_dir().join(format!("atoll-{}", user_id())),
+            skills: Vec::new(),
+            shell: settings.shell_path.clone(),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn user_id() -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").map_or(0, |facts| facts.uid())
+}
+
+#[cfg(not(unix))]
+fn user_id() -> u32 {
+    0
+}

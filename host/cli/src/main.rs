@@ -1,0 +1,70 @@
+//! The `atoll` command. It only reads arguments, puts the parts together and shows what happens: nothing here
+//! decides what a plugin may do or how the agent works.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the program that prints")]
+
+mod arguments;
+mod assemble;
+mod builtins;
+mod demo;
+mod directories;
+mod doctor;
+mod exit;
+mod input;
+mod plugin_command;
+mod print_mode;
+mod show;
+mod signals;
+mod tool_command;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    start_log();
+    match run(arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("atoll: {error:#}");
+            exit::code_of(&error).into()
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(Command::Completions { shell }) = &arguments.command {
+        clap_complete::generate(*shell, &mut Arguments::command(), "atoll", &mut std::io::stdout());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        match arguments.command {
+            None => print_mode::run(arguments.prompt).await,
+            Some(Command::Demo { fast }) => demo::run(fast).await,
+            Some(Command::Tool { command }) => tool_command::run(command).await,
+            Some(Command::Plugin { command }) => plugin_command::run(command).await,
+            Some(Command::Doctor { json }) => doctor::run(json).await,
+            Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
+        }
+    });
+    // Work that can not be interrupted, such as a read of standard input that never comes, must not hold up the end.
+    runtime.shutdown_background();
+    code
+}
+
+/// Logs go to standard error, and only when asked for: standard output belongs to the answer.
+fn start_log() {
+    let Ok(filter) = std::env::var("ATOLL_LOG") else { return };
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

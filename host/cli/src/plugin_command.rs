@@ -1,0 +1,103 @@
+//! `atoll plugin`.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::Context as _;
+use atoll_caps::{Capability, Digest, Effective, GrantState, Grants, PluginName};
+use serde_json::json;
+
+use crate::{
+    arguments::PluginCommand,
+    assemble::{Parts, manifest_beside},
+};
+
+pub(crate) async fn run(command: PluginCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        PluginCommand::Inspect { file, json } => inspect(&file, json).await,
+    }
+}
+
+async fn inspect(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
+    let parts = Parts::new(None)?;
+    // The name only matters for a plugin without a manifest, which wants nothing.
+    let stem: String = file
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().to_lowercase())
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let name: PluginName = stem
+        .trim_matches('-')
+        .parse()
+        .or_else(|_| "plugin".parse())
+        .context("the file's name can not name a plugin")?;
+    let manifest = manifest_beside(file, name)?;
+    let everything = Effective::builtin(&manifest);
+    let inspection = parts.host.inspect(file, &everything).await?;
+    let grants = Grants::load(&parts.directories.grants())?;
+    let granted = match grants.for_plugin(&manifest.name, &inspection.digest) {
+        GrantState::Granted(wants) => Some(wants),
+        GrantState::Changed { .. } | GrantState::None => None,
+    };
+    let effective = Effective::intersect(&manifest, granted.as_ref());
+    let gets: Vec<&Capability> =
+        inspection.surface.imports.iter().filter(|one| effective.allows_interface(**one)).collect();
+    let missing: Vec<&Capability> =
+        inspection.surface.imports.iter().filter(|one| !effective.allows_interface(**one)).collect();
+    if as_json {
+        println!(
+            "{}",
+            json!({
+                "name": manifest.name.as_str(),
+                "version": manifest.version,
+                "description": manifest.description,
+                "sha256": inspection.digest.as_str(),
+                "bytes": inspection.size,
+                "exports": inspection.surface.all_exports,
+                "imports": inspection.surface.all_imports,
+                "wants": manifest.wants.describe(),
+                "granted": effective.describe(),
+                "usable": inspection.refusal.is_none(),
+                "refusal": inspection.refusal,
+            })
+        );
+    } else {
+        print(&manifest, &inspection.digest, inspection.size);
+        list("exports", inspection.surface.all_exports.iter());
+        list("imports", inspection.surface.all_imports.iter());
+        list("wants", manifest.wants.describe().iter());
+        list("granted", effective.describe().iter());
+        list("gets", gets.iter().map(|one| one.as_str()));
+        list("not granted", missing.iter().map(|one| one.as_str()));
+        match &inspection.refusal {
+            None => println!("usable: yes"),
+            Some(reason) => println!("usable: no: {reason}"),
+        }
+    }
+    match inspection.refusal {
+        None => Ok(ExitCode::SUCCESS),
+        Some(reason) => Err(anyhow::Error::new(reason).context(format!("{} can not be used", file.display()))),
+    }
+}
+
+fn print(manifest: &atoll_caps::Manifest, digest: &Digest, size: u64) {
+    println!("name: {} {}", manifest.name.as_str(), manifest.version);
+    if !manifest.description.is_empty() {
+        println!("description: {}", manifest.description);
+    }
+    println!("sha256: {}", digest.as_str());
+    println!("size: {size} bytes");
+}
+
+fn list(title: &str, lines: impl Iterator<Item = impl AsRef<str>>) {
+    println!("{title}:");
+    let mut any = false;
+    for line in lines {
+        any = true;
+        println!("  {}", line.as_ref());
+    }
+    if !any {
+        println!("  (none)");
+    }
+}

@@ -1,0 +1,100 @@
+//! `atoll tool`: the table, and calls without a model.
+
+use std::{process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use atoll_agent::pipeline::Caller;
+use atoll_table::{Content, Registered, Table};
+use serde_json::{Value, json};
+
+use crate::{
+    arguments::ToolCommand,
+    assemble::Parts,
+    exit::{DENIED, ExitStatus, FAILED},
+    signals::Stop,
+};
+
+pub(crate) async fn run(command: ToolCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ToolCommand::List { json } => list(json).await,
+        ToolCommand::Call { name, arguments, json } => call(&name, &arguments, json).await,
+    }
+}
+
+async fn list(as_json: bool) -> anyhow::Result<ExitCode> {
+    let (pipeline, _) = Parts::new(None)?.tools().await?;
+    pipeline.table(|table| {
+        if as_json {
+            let all: Vec<Value> = table.tools().iter().map(|entry| record(table, entry)).collect();
+            println!("{}", Value::Array(all));
+        } else {
+            println!("{:<16} {:<11} {:<7} {:<16} DOES", "TOOL", "EXPOSURE", "ACTIVE", "PLUGIN");
+            for entry in table.tools() {
+                let exposure = json!(entry.tool.exposure);
+                let active = if table.is_active(&entry.tool.name) { "yes" } else { "no" };
+                println!(
+                    "{:<16} {:<11} {active:<7} {:<16} {}",
+                    entry.tool.name,
+                    exposure.as_str().unwrap_or_default(),
+                    entry.plugin,
+                    entry.tool.prompt_snippet.as_deref().unwrap_or_else(|| first_sentence(&entry.tool.description)),
+                );
+            }
+        }
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_inclusive(['.', '\n']).next().unwrap_or(text).trim()
+}
+
+fn record(table: &Table, entry: &Arc<Registered>) -> Value {
+    let mut record = serde_json::to_value(&entry.tool).unwrap_or_default();
+    record["active"] = json!(table.is_active(&entry.tool.name));
+    record["plugin"] = json!(entry.plugin);
+    record["allowed"] = json!(entry.runner.allowed());
+    record
+}
+
+async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+    let arguments: Value = serde_json::from_str(arguments)
+        .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
+    let stop = Stop::watch()?;
+    let (pipeline, _) = Parts::new(None)?.tools().await?;
+    let ready = pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await;
+    let (output, duration_ms) = match ready {
+        Ok(ready) => tokio::select! {
+            (output, ms) = ready.run(Arc::new(|_, _| {})) => (output, Some(ms)),
+            () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
+        },
+        Err(error) => (atoll_agent::pipeline::failed(&error), None),
+    };
+    let code = output.details.as_ref().and_then(|details| details["error"]["code"].as_str());
+    let status = match (output.is_error, code) {
+        (false, _) => 0,
+        (true, Some("denied")) => DENIED,
+        (true, _) => FAILED,
+    };
+    if as_json {
+        let record = json!({
+            "tool": name,
+            "arguments": arguments,
+            "content": output.content,
+            "details": output.details,
+            "structuredContent": output.structured,
+            "isError": output.is_error,
+            "durationMs": duration_ms,
+        });
+        println!("{record}");
+        return Ok(ExitStatus(status).into());
+    }
+    for piece in &output.content {
+        match piece {
+            Content::Text { text } if output.is_error => eprintln!("{}", text.trim_end_matches('\n')),
+            Content::Text { text } => println!("{}", text.strip_suffix('\n').unwrap_or(text)),
+            Content::Image { data, mime_type } => println!("[{mime_type}, {} bytes in base64]", data.len()),
+        }
+    }
+    Ok(ExitStatus(status).into())
+}

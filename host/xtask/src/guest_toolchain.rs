@@ -1,0 +1,238 @@
+//! Which compiler builds the guests, and the environment it needs.
+//!
+//! Three sources, in this order: the std that rustup has already installed, one that rustup installs now, Debian's
+//! packages in a private prefix ([`crate::debian_prefix`]).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::debian_prefix;
+use crate::process::{self, step};
+use crate::workspace::Workspace;
+
+/// The target of every guest.
+pub(crate) const TARGET: &str = "wasm32-wasip2";
+/// How long rustup may try to reach its server.
+const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
+/// Guests search text and parse JSON: memchr and regex are several times faster with vector instructions.
+const RUSTFLAGS: &str = "-C target-feature=+simd128";
+
+/// Where the compiler came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// rustup had the target's std.
+    Rustup,
+    /// rustup installed the target's std just now.
+    RustupAdded,
+    /// Debian's packages in a private prefix.
+    Debian,
+}
+
+/// Everything that `cargo build --target wasm32-wasip2` needs.
+#[derive(Debug)]
+pub(crate) struct GuestToolchain {
+    /// Where it came from.
+    pub(crate) kind: Kind,
+    /// The compiler itself.
+    pub(crate) rustc: PathBuf,
+    /// Set these for the build; nothing else is needed.
+    pub(crate) env: Vec<(String, String)>,
+    /// One line for people: what was chosen and why.
+    pub(crate) why: String,
+}
+
+impl GuestToolchain {
+    /// Finds a compiler for the guests, fetching one when there is none. Idempotent, and cheap once there is one.
+    ///
+    /// # Errors
+    /// None of the three sources has one; the error lists why each did not, and what to install.
+    pub(crate) fn ensure(workspace: &Workspace) -> Result<Self> {
+        let active = Active::read(&workspace.root)?;
+        if has_std(&active.std_dir()) {
+            return rustup(&active, Kind::Rustup, format!("rustup has the std of {TARGET} for {}", active.version));
+        }
+        let minimum = debian_prefix::version(&active.version)
+            .map(|(major, minor)| format!("{major}.{minor}"))
+            .with_context(|| format!("cannot read the version in `{}`", active.version))?;
+        // A prefix is there because rustup could not help before; asking its server again would delay every command.
+        if let Some(prefix) = debian_prefix::existing(&minimum)? {
+            return debian(&active, &prefix, "rustup has no std for the target, and this prefix is there already");
+        }
+        let not_rustup = match add_target(workspace)? {
+            Ok(()) if has_std(&active.std_dir()) => {
+                return rustup(&active, Kind::RustupAdded, format!("rustup installed the std of {TARGET}"));
+            }
+            Ok(()) => format!("rustup installed {TARGET}, but not into {}", active.sysroot.display()),
+            Err(reason) => reason,
+        };
+        match debian_prefix::ensure(&minimum) {
+            Ok(prefix) => debian(&active, &prefix, &not_rustup),
+            Err(reason) => bail!(
+                "no compiler for {TARGET}: {not_rustup}; no Debian packages: {reason:#}; install one with `rustup target add {TARGET}`"
+            ),
+        }
+    }
+}
+
+/// The toolchain that compiles the host.
+struct Active {
+    sysroot: PathBuf,
+    host: String,
+    version: String,
+}
+
+impl Active {
+    fn read(root: &Path) -> Result<Self> {
+        let rustc = |argument: &str| process::output(Command::new("rustc").arg(argument).current_dir(root));
+        let verbose = rustc("-vV")?;
+        let sysroot = process::output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(root))?;
+        Ok(Self {
+            sysroot: sysroot.trim().into(),
+            host: host_triple(&verbose).context("`rustc -vV` names no host")?.to_owned(),
+            version: verbose.lines().next().unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn std_dir(&self) -> PathBuf {
+        self.sysroot.join("lib/rustlib").join(TARGET).join("lib")
+    }
+
+    fn tools_dir(&self) -> PathBuf {
+        self.sysroot.join("lib/rustlib").join(&self.host).join("bin")
+    }
+}
+
+/// The host triple of the compiler that builds the host.
+///
+/// # Errors
+/// rustc does not run.
+pub(crate) fn host(root: &Path) -> Result<String> {
+    Ok(Active::read(root)?.host)
+}
+
+fn host_triple(verbose: &str) -> Option<&str> {
+    verbose.lines().find_map(|line| line.strip_prefix("host: "))
+}
+
+/// Whether a directory of a sysroot holds a std.
+pub(crate) fn has_std(directory: &Path) -> bool {
+    std::fs::read_dir(directory).is_ok_and(|entries| {
+        entries.flatten().any(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("libstd") && name.ends_with(".rlib")
+        })
+    })
+}
+
+/// Asks rustup for the target. The inner error is the reason why it is not there, in one line.
+fn add_target(workspace: &Workspace) -> Result<std::result::Result<(), String>> {
+    if std::env::var("RUSTUP_AUTO_INSTALL").is_ok_and(|value| value == "0") {
+        return Ok(Err("rustup may not install anything (RUSTUP_AUTO_INSTALL=0)".to_owned()));
+    }
+    if std::env::var("CARGO_NET_OFFLINE").is_ok_and(|value| value == "true") {
+        return Ok(Err("rustup may not use the network (CARGO_NET_OFFLINE)".to_owned()));
+    }
+    let Some(program) = process::find_program("rustup") else {
+        return Ok(Err("there is no rustup".to_owned()));
+    };
+    step(&format!("rustup target add {TARGET} (at most {} s)", RUSTUP_LIMIT.as_secs()));
+    let mut command = Command::new(program);
+    command.args(["target", "add", TARGET]).current_dir(&workspace.root);
+    let ended = process::bounded(&mut command, RUSTUP_LIMIT)?;
+    Ok(if ended.success() {
+        Ok(())
+    } else if ended.status.is_none() {
+        Err(format!("`rustup target add` did not end in {} s", RUSTUP_LIMIT.as_secs()))
+    } else {
+        Err(format!("`rustup target add` failed: {}", process::reason(&ended.text)))
+    })
+}
+
+fn rustup(active: &Active, kind: Kind, why: String) -> Result<GuestToolchain> {
+    let mut env = vec![("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS".to_owned(), RUSTFLAGS.to_owned())];
+    // Debian's wasi-libc, if the machine has it.
+    let include = Path::new("/usr/include/wasm32-wasip2");
+    if include.is_dir() {
+        env.extend(c_compiler(include)?);
+    }
+    Ok(GuestToolchain { kind, rustc: active.sysroot.join("bin/rustc"), env, why })
+}
+
+/// Debian's compiler with the linker of the active toolchain, because Debian packages no `wasm-component-ld`.
+fn debian(active: &Active, prefix: &debian_prefix::Prefix, not_rustup: &str) -> Result<GuestToolchain> {
+    let tools = active.tools_dir();
+    let linker = tools.join("wasm-component-ld");
+    if !linker.is_file() {
+        bail!("{} is missing: the rust toolchain is incomplete; reinstall it with rustup", linker.display());
+    }
+    let mut env = vec![
+        ("RUSTC".to_owned(), utf8(&prefix.rustc)?),
+        // The linker starts `wasm-ld`, which is in `gcc-ld`.
+        ("PATH".to_owned(), utf8(Path::new(&process::path_with(&[tools.clone(), tools.join("gcc-ld")])?))?),
+        ("CARGO_TARGET_WASM32_WASIP2_LINKER".to_owned(), utf8(&linker)?),
+        ("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS".to_owned(), RUSTFLAGS.to_owned()),
+    ];
+    env.extend(c_compiler(&prefix.include)?);
+    Ok(GuestToolchain {
+        kind: Kind::Debian,
+        rustc: prefix.rustc.clone(),
+        env,
+        why: format!("{}; {not_rustup}", prefix.description),
+    })
+}
+
+/// Variables for the `cc` crate when the machine has a clang that knows wasm; empty otherwise. Only guests with C
+/// code need them, and theirs is the error then.
+fn c_compiler(include: &Path) -> Result<Vec<(String, String)>> {
+    let versions = (15..40).rev().map(|version| format!("-{version}"));
+    for suffix in std::iter::once(String::new()).chain(versions) {
+        let Some(clang) = process::find_program(&format!("clang{suffix}")) else {
+            continue;
+        };
+        let knows_wasm = process::output(Command::new(&clang).arg("--print-targets"));
+        if !knows_wasm.is_ok_and(|targets| targets.contains("wasm32")) {
+            continue;
+        }
+        let mut env = vec![
+            ("CC_wasm32_wasip2".to_owned(), utf8(&clang)?),
+            ("CFLAGS_wasm32_wasip2".to_owned(), format!("--target={TARGET} -isystem {}", utf8(include)?)),
+            ("RQUICKJS_SYS_NO_WASI_SDK".to_owned(), "1".to_owned()),
+        ];
+        if let Some(ar) = process::find_program(&format!("llvm-ar{suffix}")) {
+            env.push(("AR_wasm32_wasip2".to_owned(), utf8(&ar)?));
+        }
+        return Ok(env);
+    }
+    Ok(Vec::new())
+}
+
+fn utf8(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8: move it", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn std_is_recognised_by_its_library() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!has_std(&directory.path().join("missing")));
+        assert!(!has_std(directory.path()));
+        std::fs::write(directory.path().join("libstd-0123.so"), "").unwrap();
+        assert!(!has_std(directory.path()));
+        std::fs::write(directory.path().join("libstd-0123.rlib"), "").unwrap();
+        assert!(has_std(directory.path()));
+    }
+
+    #[test]
+    fn host_is_read_from_the_verbose_version() {
+        let text = "rustc 1.95.0 (5980 2026-04-14)\nbinary: rustc\nhost: aarch64-unknown-linux-gnu\nrelease: 1.95.0\n";
+        assert_eq!(host_triple(text), Some("aarch64-unknown-linux-gnu"));
+        assert_eq!(host_triple("rustc 1.95.0"), None);
+    }
+}
