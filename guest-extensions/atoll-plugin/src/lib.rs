@@ -1,0 +1,98 @@
+//! What a plugin written in Rust needs: the contract as Rust types, and a tool as a function.
+//!
+//! The contract is the WIT package `atoll:plugin` in `wit/`. Its shared data is in [`types`], each capability is
+//! a module of its own ([`files`], [`http`], [`process`], …), and what a component exports is in [`tools`],
+//! [`provider`], [`provider_auth`] and [`extension`]. A component imports only the capabilities whose functions
+//! it calls, and exports only what it passes to the matching macro.
+//!
+//! A tool is a type that implements [`Tool`], handed to [`export_tools!`]:
+//!
+//! ```
+//! use atoll_plugin::{Call, Error, Tool, ToolInfo, ToolOutput, export_tools};
+//! use serde_json::json;
+//!
+//! struct Shout;
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Arguments {
+//!     text: String,
+//! }
+//!
+//! impl Tool for Shout {
+//!     type Arguments = Arguments;
+//!
+//!     fn info() -> ToolInfo {
+//!         ToolInfo::new("shout", "Repeats a text in capitals.").parameters(&json!({
+//!             "type": "object",
+//!             "properties": { "text": { "type": "string" } },
+//!             "required": ["text"],
+//!         }))
+//!     }
+//!
+//!     async fn run(arguments: Arguments, _call: Call) -> Result<ToolOutput, Error> {
+//!         Ok(ToolOutput::text(arguments.text.to_uppercase()))
+//!     }
+//! }
+//!
+//! export_tools!(Shout);
+//! ```
+//!
+//! Built for a native target, everything compiles and every import panics when it is called: unit tests cover
+//! the logic around the imports.
+
+// The code that `generate!` writes names this crate from the outside, here and in the crates that use its macros.
+extern crate self as atoll_plugin;
+
+#[doc(hidden)]
+pub mod bindings;
+mod error;
+#[doc(hidden)]
+pub mod export;
+mod output;
+mod stream;
+#[doc(hidden)]
+pub mod tool;
+
+pub use bindings::capabilities::atoll::plugin::{
+    clock, files, http, listener, log, models, process, progress, secrets, session, store, table, types, ui,
+};
+pub use bindings::capabilities::{wit_future, wit_stream};
+pub use stream::next_chunk;
+pub use tool::{Call, Tool, ToolInfo};
+pub use types::{Content, Error, ToolOutput};
+
+/// Runs a future of this instance beside the call that started it; the call's result need not wait for it.
+pub use wit_bindgen::spawn_local;
+pub use wit_bindgen::{FutureReader, FutureWriter, StreamReader, StreamResult, StreamWriter};
+
+/// The code generator's runtime, for the macros of this crate. Not part of what this crate promises.
+#[doc(hidden)]
+pub use wit_bindgen;
+
+/// The export `tools`: implement [`Guest`](tools::Guest) and pass the type to [`tools::export!`]. Most plugins use
+/// [`Tool`] and [`export_tools!`] instead.
+pub mod tools {
+    pub use crate::bindings::tool_plugin::exports::atoll::plugin::tools::*;
+    pub use crate::export::tools as export;
+}
+
+/// The export `provider`: implement [`Guest`](provider::Guest) and pass the type to [`provider::export!`].
+pub mod provider {
+    pub use crate::bindings::provider_plugin::exports::atoll::plugin::provider::*;
+    /// Makes the stream of model events that `complete` returns.
+    pub use crate::bindings::provider_plugin::wit_stream;
+    pub use crate::export::provider as export;
+}
+
+/// The export `provider-auth`: implement [`Guest`](provider_auth::Guest) and pass the type to
+/// [`provider_auth::export!`], beside [`provider`].
+pub mod provider_auth {
+    pub use crate::bindings::provider_auth_plugin::exports::atoll::plugin::provider_auth::*;
+    pub use crate::export::provider_auth as export;
+}
+
+/// The export `extension`: implement [`Guest`](extension::Guest) and pass the type to [`extension::export!`].
+pub mod extension {
+    pub use crate::bindings::extension_plugin::exports::atoll::plugin::extension::*;
+    pub use crate::export::extension as export;
+}
