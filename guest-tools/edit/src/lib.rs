@@ -114,7 +114,7 @@ fn summary(path: &str, plan: &Plan) -> String {
         loose if loose == count => {
             " The old text was not exactly as given: blanks, quotes or dashes differ.".to_owned()
         }
-        loose => format!(" {loose} of the old texts were not exactly as given: blanks, quotes or dashes differ."),
+        loose => format!(" In {loose} of them the old text was not exactly as given: blanks, quotes or dashes differ."),
     };
     format!("Made {count} replacement{plural} in {path}.{loose}")
 }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(summary("a", &plan(1, 0)), "Made 1 replacement in a.");
         assert_eq!(summary("a", &plan(3, 0)), "Made 3 replacements in a.");
         assert!(summary("a", &plan(1, 1)).starts_with("Made 1 replacement in a. The old text was not"));
-        assert!(summary("a", &plan(3, 1)).contains(" 1 of the old texts were not"));
+        assert!(summary("a", &plan(3, 1)).contains(" In 1 of them the old text was not"));
     }
 
     #[test]

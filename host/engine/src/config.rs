@@ -25,10 +25,6 @@ pub(crate) const MAX_INSTANCES: u32 = 1_200;
 /// bounded by its own `memory` limit, over all its memories together.
 const MAX_MEMORY: usize = 1 << 32;
 
-/// How much of a memory is zeroed by hand between two uses of a slot instead of being handed back to the system.
-/// Most tool calls touch less; costs this much resident memory for each slot kept warm.
-const KEEP_RESIDENT: usize = 256 << 10;
-
 /// The processor features every image may rely on: those of x86-64-v2, found in all such machines since 2009.
 #[cfg(target_arch = "x86_64")]
 const BASELINE: &[&str] = &["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt"];
@@ -86,6 +82,8 @@ pub fn engine(purpose: Purpose) -> wasmtime::Result<Engine> {
     }
 }
 
+/// The pool. What an instance touched is handed back to the system when it ends: keeping it resident would hold
+/// on to the memory of the busiest moment, and measures no faster.
 fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(MAX_INSTANCES)
@@ -102,9 +100,6 @@ fn pool() -> PoolingAllocationConfig {
         .table_elements(100_000)
         .max_component_instance_size(4 << 20)
         .max_core_instance_size(4 << 20)
-        .linear_memory_keep_resident(KEEP_RESIDENT)
-        .table_keep_resident(16 << 10)
-        .async_stack_keep_resident(16 << 10)
         .max_unused_warm_slots(64);
     pool
 }

@@ -99,7 +99,6 @@ pub(crate) struct PluginState {
     /// Where partial results of the running calls go.
     pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
     pub(crate) log_lines: u32,
-    stderr: MemoryOutputPipe,
 }
 
 impl WasiView for PluginState {
@@ -134,7 +133,6 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             progress: Arc::clone(&progress),
             log_lines: 0,
-            stderr: stderr.clone(),
         };
         let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.space);

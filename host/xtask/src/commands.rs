@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::guest_toolchain::GuestToolchain;
 use crate::process::{self, step};
 use crate::workspace::{Profile, Workspace};
-use crate::{debian_prefix, guests as guest_builds, wit_freeze as freeze};
+use crate::{debian_prefix, guests as guest_builds, peers, wit_freeze as freeze};
 
 /// Finds the guest compiler and says which; with `env`, prints what a build by hand has to set.
 ///
@@ -60,13 +60,15 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<ExitCode>
 /// Something does not compile. Failing tests are no error but the exit code.
 pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     build(workspace, Profile::Dev)?;
+    let peers = peers::ensure();
     let atoll = workspace.binary(Profile::Dev, "atoll");
     if selects_package(args) {
-        let chosen = process::status(&mut cargo_test(workspace, &atoll, &[], args))?;
+        let chosen = process::status(cargo_test(workspace, &atoll, &[], args).envs(peers))?;
         return Ok(code(chosen));
     }
     // Apart from the others, because this program is running: its tests must not be mixed into the host's features.
-    let host = process::status(&mut cargo_test(workspace, &atoll, &["--workspace", "--exclude", "xtask"], args))?;
+    let host =
+        process::status(cargo_test(workspace, &atoll, &["--workspace", "--exclude", "xtask"], args).envs(peers))?;
     let own = process::status(&mut cargo_test(workspace, &atoll, &["--package", "xtask"], args))?;
     Ok(code(if host.success() { own } else { host }))
 }
@@ -105,13 +107,10 @@ pub(crate) fn demo(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
 /// Something does not compile. What the benchmarks say is the exit code.
 pub(crate) fn bench(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     build(workspace, Profile::Release)?;
-    let mut command = process::cargo(&workspace.root);
-    command
-        .args(["run", "--release"])
-        .args(workspace.locked())
-        .args(["--package", "atoll-tests", "--bin", "atoll-bench", "--"])
-        .args(args)
-        .env("ATOLL_BIN", workspace.binary(Profile::Release, "atoll"));
+    step("building the benchmarks");
+    guest_builds::host_binary(workspace, Profile::Release, "atoll-bench")?;
+    let mut command = Command::new(workspace.binary(Profile::Release, "atoll-bench"));
+    command.args(args).current_dir(&workspace.root).env("ATOLL_BIN", workspace.binary(Profile::Release, "atoll"));
     Ok(code(process::status(&mut command)?))
 }
 

@@ -47,7 +47,7 @@ fn images(workspace: &Workspace, guests: &[Guest], profile: Profile) -> Result<(
     host_binary(workspace, profile, "atoll-aot")?;
     let mut command = std::process::Command::new(workspace.binary(profile, "atoll-aot"));
     command.current_dir(&workspace.root).arg("--out").arg(workspace.guest_target().join("images"));
-    for guest in guests {
+    for guest in guests.iter().filter(|guest| guest.built_in) {
         let mut pair = OsString::from(&guest.directory);
         pair.push("=");
         pair.push(&guest.wasm);
@@ -70,7 +70,9 @@ pub(crate) fn host_binary(workspace: &Workspace, profile: Profile, name: &str) -
     command.arg("build").args(workspace.locked());
     match profile {
         Profile::Dev => command.args(["--workspace", "--exclude", "xtask"]),
-        Profile::Release => command.args(["--release", "--package", "atoll", "--package", "atoll-engine"]),
+        Profile::Release => {
+            command.args(["--release", "--package", "atoll", "--package", "atoll-engine", "--package", "atoll-tests"])
+        }
     };
     process::run(command.args(["--bin", name]))
 }

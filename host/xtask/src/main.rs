@@ -14,6 +14,7 @@ mod debian_prefix;
 mod direction;
 mod guest_toolchain;
 mod guests;
+mod peers;
 mod process;
 mod wit_freeze;
 mod workspace;

@@ -37,6 +37,8 @@ pub(crate) struct Guest {
     pub(crate) directory: PathBuf,
     /// The component that the build leaves.
     pub(crate) wasm: PathBuf,
+    /// It becomes part of the program; the others are for tests.
+    pub(crate) built_in: bool,
 }
 
 /// The workspace around the current directory.
@@ -91,7 +93,7 @@ impl Workspace {
         self.root.join("target/guests")
     }
 
-    /// Every member below `guest-tools/` or `guest-extensions/` that is a `cdylib`, by name.
+    /// Every member below `guest-tools/`, `guest-extensions/` or `tests/plugins/` that is a `cdylib`, by name.
     pub(crate) fn guests(&self) -> Vec<Guest> {
         let built = self.guest_target().join("wasm32-wasip2/guest");
         let mut guests: Vec<Guest> = self
@@ -105,6 +107,7 @@ impl Workspace {
                     package: package.name.to_string(),
                     directory: package.manifest_path.as_std_path().parent()?.to_path_buf(),
                     wasm: built.join(format!("{}.wasm", library.name.replace('-', "_"))),
+                    built_in: !is_below(&self.root, package, "tests"),
                 })
             })
             .collect();
@@ -115,6 +118,9 @@ impl Workspace {
 
 /// Whether a package lives where the guests live (libraries that guests share included).
 pub(crate) fn is_guest_member(root: &Path, package: &Package) -> bool {
-    let below = |directory: &str| package.manifest_path.as_std_path().starts_with(root.join(directory));
-    below("guest-tools") || below("guest-extensions")
+    ["guest-tools", "guest-extensions", "tests/plugins"].iter().any(|directory| is_below(root, package, directory))
+}
+
+fn is_below(root: &Path, package: &Package, directory: &str) -> bool {
+    package.manifest_path.as_std_path().starts_with(root.join(directory))
 }

@@ -71,16 +71,45 @@ fn version(metadata: &Metadata, nanos: u128) -> String {
     format!("{nanos:x}-{:x}", metadata.len())
 }
 
+/// How much is read along with opening. Most files that agents look at fit, and need no further trip to a thread
+/// that may block.
+const READ_AHEAD: u64 = 64 << 10;
+
 /// A regular file that is open for reading.
 pub(crate) struct OpenFile {
     file: File,
     path: PathBuf,
     pub(crate) facts: Facts,
+    /// Read ahead, not taken yet.
+    ahead: std::collections::VecDeque<u8>,
+    /// What was read ahead goes up to the file's end.
+    ended: bool,
 }
 
 impl OpenFile {
+    /// Reads the first bytes ahead. What goes wrong will go wrong again in [`Self::read`].
+    pub(crate) fn read_ahead(mut self) -> Self {
+        if let Ok(bytes) = self.read(READ_AHEAD) {
+            self.ended = (bytes.len() as u64) < READ_AHEAD;
+            self.ahead = bytes.into();
+        }
+        self
+    }
+
+    /// The next bytes, if they can be had without touching the file.
+    pub(crate) fn read_at_hand(&mut self, max: u64) -> Option<Vec<u8>> {
+        if self.ahead.is_empty() && !self.ended {
+            return None;
+        }
+        let length = usize::try_from(max).unwrap_or(usize::MAX).min(self.ahead.len());
+        Some(self.ahead.drain(..length).collect())
+    }
+
     /// The next bytes, up to `max`; empty at the end.
     pub(crate) fn read(&mut self, max: u64) -> Result<Vec<u8>, Error> {
+        if let Some(bytes) = self.read_at_hand(max) {
+            return Ok(bytes);
+        }
         let mut bytes = Vec::new();
         (&mut self.file).take(max).read_to_end(&mut bytes).map_err(|error| explain("read", &self.path, &error))?;
         Ok(bytes)
@@ -88,6 +117,8 @@ impl OpenFile {
 
     /// Moves to a byte offset from the start.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<(), Error> {
+        self.ahead.clear();
+        self.ended = false;
         self.file.seek(io::SeekFrom::Start(offset)).map(|_| ()).map_err(|error| explain("read", &self.path, &error))
     }
 }
@@ -133,7 +164,7 @@ impl Roots {
         self.check_opened(&file)?;
         let facts = Facts::of(&metadata);
         match facts.kind {
-            FileKind::File => Ok(OpenFile { file, path: absolute, facts }),
+            FileKind::File => Ok(OpenFile { file, path: absolute, facts, ahead: Default::default(), ended: false }),
             FileKind::Directory => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
             FileKind::Symlink | FileKind::Other => Err(Error::Failed(format!(
                 "{} is a device, pipe or socket; only regular files can be read",
@@ -218,18 +249,21 @@ impl Roots {
         };
         let parent = target.parent().unwrap_or(Path::new("/"));
         self.check_excluded(&target)?;
-        self.with_located("write", parent, Access::ReadWrite, |place| {
-            if mode.create_parents {
-                place.dir.create_dir_all(&place.relative)?;
-            }
-            let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened_io(&dir)?;
-            replace(&dir, Path::new(name), data, mode.exclusive)
-        })
-        .map_err(|error| match error {
-            Error::NotFound(_) => Error::NotFound(format!("the directory {} does not exist", parent.display())),
-            error => error,
-        })
+        let written = self
+            .with_located("write", parent, Access::ReadWrite, |place| {
+                if mode.create_parents {
+                    place.dir.create_dir_all(&place.relative)?;
+                }
+                let dir = place.dir.open_dir(&place.relative)?;
+                self.check_opened_io(&dir)?;
+                // What goes wrong from here on is about the file, not about its directory.
+                Ok(replace(&dir, Path::new(name), data, mode.exclusive))
+            })
+            .map_err(|error| match error {
+                Error::NotFound(_) => Error::NotFound(format!("the directory {} does not exist", parent.display())),
+                error => error,
+            })?;
+        written.map_err(|error| explain("write", &absolute, &error))
     }
 
     /// Where a write to `path` really goes: the end of the links at its own name.

@@ -109,7 +109,11 @@ type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
     async fn read(accessor: &Accessor<T, Self>, reader: Resource<Reader>, max: u32) -> Answer<Vec<u8>> {
         let Reader(file) = handle(accessor, &reader)?;
-        Ok(blocking(move || crate::state::lock(&file).read(max.min(MAX_READ).into())).await)
+        let max = max.min(MAX_READ).into();
+        if let Some(bytes) = crate::state::lock(&file).read_at_hand(max) {
+            return Ok(Ok(bytes));
+        }
+        Ok(blocking(move || crate::state::lock(&file).read(max)).await)
     }
 
     async fn seek(accessor: &Accessor<T, Self>, reader: Resource<Reader>, offset: u64) -> Answer<()> {
@@ -203,7 +207,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
 
     async fn open(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Reader>> {
         let plugin = caller(accessor);
-        match blocking(move || plugin.roots().open_file(&path)).await {
+        match blocking(move || plugin.roots().open_file(&path).map(OpenFile::read_ahead)).await {
             Ok(file) => {
                 let reader = Reader(Arc::new(std::sync::Mutex::new(file)));
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))

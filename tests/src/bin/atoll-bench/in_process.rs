@@ -1,0 +1,111 @@
+//! Calls inside this process, through the same pipeline as a model's calls: fresh instance each.
+
+use std::{path::Path, sync::Arc, time::Instant};
+
+use anyhow::Context as _;
+use atoll_agent::{Pipeline, pipeline::Caller};
+use atoll_engine::{Builtin, Places, PluginHost};
+use atoll_table::Table;
+use serde_json::json;
+
+use crate::{Figure, median, percentile};
+
+/// Measures calls of the built-in tool `read`.
+pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run(quick))
+}
+
+async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let work = folder.path().canonicalize()?;
+    std::fs::write(work.join("small.txt"), "a line of text\n".repeat(64))?;
+    let host = PluginHost::new(Places {
+        cwd: work.clone(),
+        home: work.clone(),
+        atoll_home: folder.path().join("none/.atoll"),
+        cache: folder.path().join("none/cache"),
+        spill: folder.path().join("none/spill"),
+        skills: Vec::new(),
+        shell: None,
+    })?;
+    let plugin = host.load_builtin(&builtin("read")?).await?;
+    let (tools, runner) = plugin.tools.context("read brings no tool")?;
+    let mut table = Table::new();
+    table.register("read", tools, &runner)?;
+    let pipeline = Pipeline::new(table);
+    let mut figures = Vec::new();
+
+    let count = if quick { 300 } else { 3_000 };
+    for _ in 0..100 {
+        call(&pipeline).await?;
+    }
+    let mut times = Vec::new();
+    for _ in 0..count {
+        let began = Instant::now();
+        call(&pipeline).await?;
+        times.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    figures.push(Figure::new("tool call, warm, fresh instance: median", median(&mut times), "µs", count).below(150.0));
+    figures.push(Figure::new(
+        "tool call, warm, fresh instance: 99th percentile",
+        percentile(&mut times, 99),
+        "µs",
+        count,
+    ));
+
+    let before = resident_mb()?;
+    let mut peak = before;
+    let began = Instant::now();
+    let calls: Vec<_> = (0..200)
+        .map(|_| {
+            let pipeline = pipeline.clone();
+            tokio::spawn(async move { call(&pipeline).await })
+        })
+        .collect();
+    for one in calls {
+        one.await??;
+        peak = peak.max(resident_mb()?);
+    }
+    figures.push(Figure::new("200 calls at once: all done after", began.elapsed().as_secs_f64() * 1e3, "ms", 200));
+    figures.push(Figure::new("200 calls at once: memory above before, at most", peak - before, "MB", 200));
+    figures.push(Figure::new("200 calls at once: memory above before, afterwards", resident_mb()? - before, "MB", 200));
+
+    let cycles = if quick { 2_000 } else { 10_000 };
+    for _ in 0..cycles / 10 {
+        call(&pipeline).await?;
+    }
+    let early = resident_mb()?;
+    for _ in 0..cycles {
+        call(&pipeline).await?;
+    }
+    let late = resident_mb()?;
+    let growth = ((late - early) / early * 100.0).max(0.0);
+    let name = format!("{cycles} instantiate-call-drop cycles: resident memory grows by");
+    figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
+    Ok(figures)
+}
+
+async fn call(pipeline: &Pipeline) -> anyhow::Result<()> {
+    let ready = pipeline.ready(Caller::Person, "bench", "read", json!({"path": "small.txt"})).await?;
+    let (output, _) = ready.run(Arc::new(|_, _| {})).await;
+    anyhow::ensure!(!output.is_error, "the call failed: {:?}", output.content);
+    Ok(())
+}
+
+/// A built-in plugin's image as the build left it. It is embedded in the program; here it is read from where the
+/// program's build takes it.
+fn builtin(name: &'static str) -> anyhow::Result<Builtin> {
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/images");
+    let image = std::fs::read(images.join(format!("{name}.image"))).context("no images; run `cargo xtask bench`")?;
+    let manifest = std::fs::read_to_string(images.join(format!("{name}.toml")))?;
+    Ok(Builtin { name, manifest: manifest.leak(), image: image.leak() })
+}
+
+/// Resident memory of this process.
+fn resident_mb() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS in /proc/self/status")?;
+    let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has no value")?.parse()?;
+    Ok(kib / 1024.0)
+}
