@@ -48,7 +48,7 @@ pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
     match Settings::load(&directories.settings()) {
         Ok(_) => findings.push(Finding::ok("settings", present(&directories.settings()))),
         Err(error) => {
-            findings.push(Finding::bad("settings", Verdict::Fail, error.to_string(), "correct or remove the file"))
+            findings.push(Finding::bad("settings", Verdict::Fail, error.to_string(), "correct or remove the file"));
         }
     }
     let began = Instant::now();

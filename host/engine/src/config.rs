@@ -17,9 +17,12 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConf
 /// How often running plugins are looked at. CPU limits are enforced to this precision.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
 
-/// How many instances may exist at once. Address space is reserved for each, memory is used only by those that
-/// run. Reaching it makes further calls wait for a free slot.
-pub(crate) const MAX_INSTANCES: u32 = 1_200;
+/// How many tool calls may run at once. Further calls wait for one to end.
+pub(crate) const MAX_CALLS: usize = 1_000;
+
+/// How many instances may exist at once: those of calls, and those that live as long as the session. Address space
+/// is reserved for each, memory is used only by those that run.
+const MAX_INSTANCES: u32 = 1_200;
 
 /// The largest single memory of an instance: the whole of wasm's 32-bit space. What a plugin may really use is
 /// bounded by its own `memory` limit, over all its memories together.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use atoll_caps::{Capability, Effective};
+use atoll_caps::{Capability, Effective, Manifest};
 use atoll_table::Error;
 use wasmtime::{
     Engine,
@@ -17,6 +17,8 @@ const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
 const SERVED: &[&str] = &["types", "log", "clock", "progress", "files", "http", "process", "store"];
+/// Interfaces of the contract that this host calls.
+const SERVED_EXPORTS: &[&str] = &["tools", "provider"];
 /// The WASI packages that language runtimes need; none of them reaches anything outside of the instance.
 const WASI: &[&str] = &["wasi:cli/", "wasi:clocks/", "wasi:random/", "wasi:io/", "wasi:filesystem/"];
 
@@ -60,11 +62,31 @@ fn contract_name(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PACKAGE)?.split_once('@')
 }
 
-/// Whether a guest built for `version` can be served: the same major and minor number while the major is 0.
+/// Whether a guest built for `version` can be served: the same major and minor number, and nothing newer than ours.
 fn is_served_version(version: &str) -> bool {
-    let served: Vec<&str> = bindings::VERSION.split('.').collect();
-    let wanted: Vec<&str> = version.split('.').collect();
-    served.len() == 3 && wanted.len() == 3 && served[..2] == wanted[..2] && wanted[2] <= served[2]
+    matches!((numbers(version), numbers(bindings::VERSION)), (Some(wanted), Some(served))
+        if wanted[..2] == served[..2] && wanted[2] <= served[2])
+}
+
+/// `major.minor.patch`; none for anything else, such as a pre-release.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let numbers: Vec<u64> = version.split('.').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    numbers.try_into().ok()
+}
+
+/// Checks the contract that a manifest says its plugin was built for. What the component really imports counts for
+/// more, and is checked by [`check`]; this catches a plugin that needs a newer host but imports nothing new.
+pub(crate) fn check_declared(manifest: &Manifest) -> Result<(), Error> {
+    let declared = manifest.contract;
+    if numbers(bindings::VERSION)
+        .is_some_and(|[major, minor, _]| (u64::from(declared.major), u64::from(declared.minor)) == (major, minor))
+    {
+        return Ok(());
+    }
+    Err(Error::UnsupportedContract {
+        wanted: format!("atoll:plugin@{declared}"),
+        served: format!("atoll:plugin@{}", bindings::VERSION),
+    })
 }
 
 /// Checks that everything a component imports is served and granted, and that it exports something of ours.
@@ -97,7 +119,13 @@ pub(crate) fn check(surface: &Surface, effective: &Effective) -> Result<(), Erro
             ));
         }
     }
-    if !surface.exports.contains("tools") && !surface.exports.contains("provider") {
+    // An export that nobody would call must not look as if it worked.
+    for name in &surface.all_exports {
+        if contract_name(name).is_some_and(|(interface, _)| !SERVED_EXPORTS.contains(&interface)) {
+            return Err(mismatch(name, ""));
+        }
+    }
+    if surface.exports.is_empty() {
         let exported: Vec<&str> = surface.all_exports.iter().map(String::as_str).collect();
         return Err(Error::Failed(format!(
             "it is a component, but exports neither {PACKAGE}tools nor {PACKAGE}provider (it exports {})",
@@ -113,8 +141,15 @@ mod tests {
 
     #[test]
     fn versions_up_to_ours_within_the_minor_number_are_served() {
-        for (version, served) in [("0.1.0", true), ("0.1.1", false), ("0.2.0", false), ("1.0.0", false), ("0.1", false)]
-        {
+        for (version, served) in [
+            ("0.1.0", true),
+            ("0.1.0-rc.1", false),
+            ("0.1.10", false),
+            ("0.1.1", false),
+            ("0.2.0", false),
+            ("1.0.0", false),
+            ("0.1", false),
+        ] {
             assert_eq!(is_served_version(version), served, "{version}");
         }
     }

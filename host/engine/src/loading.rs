@@ -9,6 +9,7 @@ use std::{
 
 use atoll_caps::{Digest, Effective, Limits, Manifest};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
+use tokio::sync::Semaphore;
 use wasmtime::{
     Engine,
     component::{Component, InstancePre},
@@ -16,7 +17,7 @@ use wasmtime::{
 
 use crate::{
     aot_cache::AotCache,
-    config::{Purpose, Ticker},
+    config::{MAX_CALLS, Purpose, Ticker},
     contract_check::{self, Surface},
     files::MutationLocks,
     http_client::HttpClient,
@@ -100,6 +101,7 @@ impl PluginHost {
             http: HttpClient::default(),
             locks: MutationLocks::default(),
             ticker: Arc::new(ticker),
+            calls: Semaphore::new(MAX_CALLS),
             process_env: RwLock::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
@@ -191,6 +193,7 @@ impl PluginHost {
     ) -> Result<LoadedPlugin, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
+        contract_check::check_declared(&manifest)?;
         contract_check::check(&surface, &effective)?;
         let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective)
             .and_then(|linker| linker.instantiate_pre(component))

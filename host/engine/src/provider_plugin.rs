@@ -17,7 +17,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream, FuturesUnordered},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use wasmtime::{
     AsContextMut as _, Engine,
     component::{Accessor, InstancePre},
@@ -51,18 +51,20 @@ pub(crate) struct ProviderPlugin {
 }
 
 /// Where its instance stands.
-#[derive(Default)]
 struct Life {
     actor: Option<Actor>,
+    /// How often it died in a row.
     deaths: u32,
+    /// No new instance before this.
+    not_before: Instant,
 }
 
 /// The task that owns the instance.
 #[derive(Clone)]
 struct Actor {
     requests: mpsc::Sender<Job>,
-    /// Set once the instance is dead.
-    died: Arc<Mutex<Option<Error>>>,
+    /// Why the instance is dead, once it is.
+    died: watch::Receiver<Option<Error>>,
     born: Instant,
 }
 
@@ -78,7 +80,8 @@ impl ProviderPlugin {
         pre: InstancePre<PluginState>,
         context: Arc<PluginContext>,
     ) -> Result<Self, Error> {
-        let mut plugin = Self { engine, pre, context, apis: Vec::new(), life: Mutex::default() };
+        let life = Life { actor: None, deaths: 0, not_before: Instant::now() };
+        let mut plugin = Self { engine, pre, context, apis: Vec::new(), life: Mutex::new(life) };
         plugin.apis = plugin.describe().await?.apis;
         Ok(plugin)
     }
@@ -100,36 +103,41 @@ impl ProviderPlugin {
         }
     }
 
-    /// The living instance's task; a new one if there is none.
+    /// The living instance's task; a new one if there is none, after the pause its death calls for.
     async fn actor(&self) -> Actor {
         loop {
             let pause = {
                 let mut life = lock(&self.life);
-                match &life.actor {
-                    Some(actor) if !actor.requests.is_closed() => return actor.clone(),
-                    Some(actor) => {
-                        let lived = actor.born.elapsed();
-                        life.deaths = if lived > HEALTHY { 1 } else { life.deaths + 1 };
-                        life.actor = None;
-                        FIRST_PAUSE.saturating_mul(1 << (life.deaths - 1).min(10)).min(LONGEST_PAUSE)
+                if let Some(actor) = &life.actor {
+                    if !actor.requests.is_closed() {
+                        return actor.clone();
                     }
-                    None => {
-                        let actor = self.spawn();
-                        life.actor = Some(actor.clone());
-                        return actor;
-                    }
+                    life.deaths = if actor.born.elapsed() > HEALTHY { 1 } else { life.deaths + 1 };
+                    let pause = FIRST_PAUSE.saturating_mul(1 << (life.deaths - 1).min(10)).min(LONGEST_PAUSE);
+                    tracing::warn!(
+                        plugin = self.context.name,
+                        ?pause,
+                        "the provider died; starting it again after a pause"
+                    );
+                    life.not_before = Instant::now() + pause;
+                    life.actor = None;
                 }
+                let pause = life.not_before.saturating_duration_since(Instant::now());
+                if pause.is_zero() {
+                    let actor = self.spawn();
+                    life.actor = Some(actor.clone());
+                    return actor;
+                }
+                pause
             };
-            tracing::warn!(plugin = self.context.name, ?pause, "the provider died; starting it again after a pause");
             tokio::time::sleep(pause).await;
         }
     }
 
     fn spawn(&self) -> Actor {
         let (requests, jobs) = mpsc::channel(QUEUE);
-        let died = Arc::new(Mutex::new(None));
+        let (reason, died) = watch::channel(None);
         let (engine, pre, context) = (self.engine.clone(), self.pre.clone(), Arc::clone(&self.context));
-        let reason = Arc::clone(&died);
         tokio::spawn(async move {
             let mut prepared = context.store(&engine, CpuBudget::Stretch);
             let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
@@ -142,7 +150,7 @@ impl ProviderPlugin {
             if let Err(trap) = outcome {
                 let error = context.explain(&trap, &stderr);
                 tracing::warn!(plugin = context.name, %error, "the provider died");
-                *lock(&reason) = Some(error);
+                let _ = reason.send(Some(error));
             }
         });
         Actor { requests, died, born: Instant::now() }
@@ -212,7 +220,7 @@ async fn answer(accessor: &Accessor<PluginState>, guest: &Guest, job: Job) -> wa
 struct Events {
     batches: mpsc::Receiver<Vec<provider::ModelEvent>>,
     waiting: std::vec::IntoIter<provider::ModelEvent>,
-    died: Arc<Mutex<Option<Error>>>,
+    died: watch::Receiver<Option<Error>>,
     name: String,
     ended: bool,
 }
@@ -232,7 +240,7 @@ impl Events {
                 Some(batch) => self.waiting = batch.into_iter(),
                 None => {
                     self.ended = true;
-                    let error = death(&self.died, &self.name).await;
+                    let error = death(self.died.clone(), &self.name).await;
                     return Some(ModelEvent::Failed { error, status: None, retry_after_ms: None });
                 }
             }
@@ -240,15 +248,12 @@ impl Events {
     }
 }
 
-/// Why an instance went away in the middle of an answer. The reason may be set a moment after its queues close.
-async fn death(died: &Mutex<Option<Error>>, name: &str) -> Error {
-    for _ in 0..50 {
-        if let Some(error) = lock(died).clone() {
-            return error;
-        }
-        tokio::task::yield_now().await;
+/// Why an instance went away in the middle of an answer. Its queues may close a moment before the reason is known.
+async fn death(mut died: watch::Receiver<Option<Error>>, name: &str) -> Error {
+    match died.wait_for(Option::is_some).await.as_deref() {
+        Ok(Some(error)) => error.clone(),
+        _ => Error::Failed(format!("the provider {name} stopped in the middle of its answer")),
     }
-    Error::Failed(format!("the provider {name} stopped in the middle of its answer"))
 }
 
 impl ModelProvider for ProviderPlugin {
@@ -263,11 +268,11 @@ impl ModelProvider for ProviderPlugin {
             let (answer, answered) = oneshot::channel();
             let job = Job { request: convert::request_to_wit(request, key_secret), answer };
             if actor.requests.send(job).await.is_err() {
-                return Err(death(&actor.died, &self.context.name).await);
+                return Err(death(actor.died, &self.context.name).await);
             }
             let batches = match answered.await {
                 Ok(batches) => batches?,
-                Err(_) => return Err(death(&actor.died, &self.context.name).await),
+                Err(_) => return Err(death(actor.died, &self.context.name).await),
             };
             let events = Events {
                 batches,

@@ -8,6 +8,7 @@ use std::{
 
 use atoll_caps::{Effective, Limits, Origin, RootVars};
 use atoll_table::{Error, Progress, model::Secret};
+use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) http: HttpClient,
     pub(crate) locks: MutationLocks,
     pub(crate) ticker: Arc<Ticker>,
+    /// A permit for each tool call under way, so that a burst waits for the pool instead of overrunning it.
+    pub(crate) calls: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
 }

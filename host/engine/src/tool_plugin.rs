@@ -42,6 +42,7 @@ impl ToolPlugin {
         &self,
         work: impl AsyncFnOnce(&mut Prepared, tools::Guest, Instance) -> wasmtime::Result<R>,
     ) -> Result<R, Error> {
+        let _permit = self.context.shared.calls.acquire().await;
         let mut prepared = self.context.store(&self.engine, CpuBudget::Total);
         let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
         let run = async {

@@ -8,6 +8,7 @@
 )]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that cannot go on should fail"))]
 
+mod apt_sources;
 mod checks;
 mod commands;
 mod debian_prefix;

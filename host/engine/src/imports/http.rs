@@ -50,7 +50,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         };
         let done = received.done;
         let outcome = async move {
-            let outcome = done.await.unwrap_or_else(|_| Ok(()));
+            let outcome = done.await.unwrap_or(Ok(()));
             wasmtime::error::Ok(outcome.map_err(Error::from))
         };
         accessor.with(|mut access| {
