@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A capability was not granted.
-    #[error("not allowed: {capability} on {target}; to allow it: {hint}")]
+    #[error("not allowed: {capability}{}; to allow it: {hint}", on(target))]
     Denied {
         /// The capability as named in a manifest.
         capability: String,
@@ -61,6 +61,11 @@ pub enum Error {
     /// Anything else.
     #[error("{0}")]
     Failed(String),
+}
+
+/// Some capabilities have no target.
+fn on(target: &str) -> String {
+    if target.is_empty() { String::new() } else { format!(" on {target}") }
 }
 
 fn served_note(served: &str) -> String {
