@@ -49,6 +49,9 @@ pub enum ModelError {
     /// Several providers have a model of this id, or none has.
     #[error("{0}")]
     UnknownModel(String),
+    /// The scripted model has nothing to play.
+    #[error("the scripted model has no script to play; name its file in the environment variable {SCRIPT_VARIABLE}")]
+    NoScript,
     /// The key or a header can not be had.
     #[error("the {what} of the provider {provider} can not be used: {reason}")]
     Value {
@@ -184,9 +187,15 @@ impl Models {
         Ok(Self { path: path.to_owned(), providers, environment })
     }
 
-    /// No configuration at all: only the scripted provider can be asked.
-    pub fn empty() -> Self {
-        Self { path: PathBuf::new(), providers: Vec::new(), environment: BTreeMap::new() }
+    /// The scripted model with this script; needs no configuration.
+    ///
+    /// # Errors
+    /// None in practice: nothing is looked up.
+    pub fn playing(script: &str) -> Result<Chosen, ModelError> {
+        let models = Self { path: PathBuf::new(), providers: Vec::new(), environment: BTreeMap::new() };
+        let mut chosen = models.build(SCRIPTED, &scripted_entry(), &ModelEntry::named("demo"), None)?;
+        chosen.model.compat = serde_json::json!({ "script": script });
+        Ok(chosen)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -290,25 +299,21 @@ impl Models {
         if let Some(model) = entry.models.iter().find(|model| model.id == id) {
             return self.build(name, entry, model, None);
         }
-        let custom = ModelEntry { id: id.to_owned(), ..ModelEntry::default() };
+        let custom = ModelEntry::named(id);
         let note = (!entry.models.is_empty())
             .then(|| format!("the model `{id}` is not described for the provider {name}; asking for it as it is"));
         self.build(name, entry, &custom, note)
     }
 
     fn scripted(&self, id: &str) -> Result<Chosen, ModelError> {
-        let model = ModelEntry { id: id.to_owned(), ..ModelEntry::default() };
-        let entry =
-            ProviderEntry { api: Some(SCRIPTED.to_owned()), base_url: Some(String::new()), ..ProviderEntry::default() };
-        let mut chosen = self.build(SCRIPTED, &entry, &model, None)?;
-        if let Some(path) = self.variable(SCRIPT_VARIABLE) {
-            let script = std::fs::read_to_string(&path).map_err(|error| ModelError::Value {
-                provider: SCRIPTED.to_owned(),
-                what: format!("script {path}"),
-                reason: error.to_string(),
-            })?;
-            chosen.model.compat = serde_json::json!({ "script": script });
-        }
+        let mut chosen = self.build(SCRIPTED, &scripted_entry(), &ModelEntry::named(id), None)?;
+        let path = self.variable(SCRIPT_VARIABLE).ok_or(ModelError::NoScript)?;
+        let script = std::fs::read_to_string(&path).map_err(|error| ModelError::Value {
+            provider: SCRIPTED.to_owned(),
+            what: format!("script {path}"),
+            reason: error.to_string(),
+        })?;
+        chosen.model.compat = serde_json::json!({ "script": script });
         Ok(chosen)
     }
 
@@ -365,6 +370,17 @@ impl Models {
             note,
         })
     }
+}
+
+impl ModelEntry {
+    /// A model of which nothing but the id is known.
+    fn named(id: &str) -> Self {
+        Self { id: id.to_owned(), ..Self::default() }
+    }
+}
+
+fn scripted_entry() -> ProviderEntry {
+    ProviderEntry { api: Some(SCRIPTED.to_owned()), base_url: Some(String::new()), ..ProviderEntry::default() }
 }
 
 fn level_of(text: &str) -> Option<ThinkingLevel> {

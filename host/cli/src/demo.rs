@@ -5,7 +5,6 @@ use std::{process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 use atoll_agent::{Agent, Event, Session, models::Models};
 use atoll_table::Content;
-use serde_json::json;
 
 use crate::{
     assemble::Parts,
@@ -34,9 +33,8 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     let parts = Parts::new(Some(&cwd))?;
     // The demo is the same whatever the user's own plugins and models are.
     let pipeline = parts.builtin_tools().await?;
-    let mut chosen = Models::empty().choose(Some("scripted/demo"))?;
     let script = if fast { SCRIPT.replace("chunk-delay-ms: 12", "chunk-delay-ms: 0") } else { SCRIPT.to_owned() };
-    chosen.model.compat = json!({"script": script});
+    let chosen = Models::playing(&script)?;
     let provider = parts.provider(&chosen.model.api, &[]).await?;
     println!("A small project with a bug, in {}:", cwd.display());
     for (name, _) in PROJECT {
