@@ -13,7 +13,7 @@ use atoll_plugin::{
 };
 
 use crate::capture::Capture;
-use crate::report::{Ending, Full};
+use crate::report::{Ending, Full, Stop};
 
 /// How long the output may be silent after the shell has exited while something else holds it, in milliseconds.
 const LINGER_MS: u64 = 150;
@@ -27,6 +27,15 @@ const PIECE: usize = 64 * 1024;
 /// The number of the signal that `kill` sends.
 const SIGKILL: i32 = 9;
 
+/// How many bytes a command may print in all: the limit `command-output-bytes`.
+///
+/// Default: 1 GiB, more than a command prints on purpose. Cost: the time to take it, about ten seconds. Failure: the
+/// command and all it started are killed, and the result, an error, names the limit and shows the end of the output.
+const MAX_OUTPUT: u64 = 1 << 30;
+
+/// How many bytes of the output the host keeps in a spill file; the first ones, if there are more.
+const SPILLED: u64 = 256 << 20;
+
 struct Bash;
 
 #[derive(serde::Deserialize)]
@@ -38,11 +47,61 @@ struct Arguments {
 /// A command under way, shared by the task that reads its output and the one that watches it.
 struct Running {
     child: process::Child,
+    call: Call,
+    /// When it was started, as `clock::monotonic` counts.
+    started: u64,
+    timeout: Option<Timeout>,
     capture: RefCell<Capture>,
+    /// Bytes of output so far.
+    received: Cell<u64>,
     /// Output has come since the last update.
     fresh: Cell<bool>,
-    /// It was killed because its time was over.
-    killed: Cell<bool>,
+    /// Milliseconds from the start to the last update.
+    updated_ms: Cell<u64>,
+    /// It was killed, for this reason.
+    stopped: Cell<Option<Stop>>,
+}
+
+/// The bound on a command's time, as the model gave it and in whole milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Timeout {
+    seconds: f64,
+    ms: u64,
+}
+
+impl Running {
+    fn elapsed_ms(&self) -> u64 {
+        clock::monotonic().saturating_sub(self.started) / 1_000_000
+    }
+
+    fn take(&self, piece: &[u8]) {
+        self.capture.borrow_mut().push(piece);
+        self.received.set(self.received.get() + piece.len() as u64);
+        self.fresh.set(true);
+    }
+
+    /// Ends the command if it has reached a bound, and shows what has come so far if that is due. Both tasks do
+    /// this: output that never pauses leaves the one that watches no turn, and without output the other one waits.
+    fn look(&self) {
+        let elapsed_ms = self.elapsed_ms();
+        if self.stopped.get().is_none() {
+            let late = self.timeout.filter(|timeout| elapsed_ms >= timeout.ms);
+            let stop = match late {
+                Some(timeout) => Some(Stop::Time(timeout.seconds)),
+                None => (self.received.get() > MAX_OUTPUT).then_some(Stop::Output(MAX_OUTPUT)),
+            };
+            if stop.is_some() {
+                self.stopped.set(stop);
+                self.child.kill(process::Signal::Kill);
+            }
+        }
+        if self.fresh.get() && elapsed_ms >= self.updated_ms.get() + UPDATE_MS {
+            self.fresh.set(false);
+            self.updated_ms.set(elapsed_ms);
+            let text = self.capture.borrow().tail().text.to_owned();
+            self.call.update(&[Content::Text(text)], None);
+        }
+    }
 }
 
 impl Tool for Bash {
@@ -53,34 +112,40 @@ impl Tool for Bash {
     }
 
     async fn run(arguments: Arguments, call: Call) -> Result<ToolOutput, Error> {
-        let timeout_ms = timeout_ms(arguments.timeout)?;
+        let timeout = arguments.timeout.map(timeout).transpose()?;
         call.update(&[], None);
         let started = clock::monotonic();
         let running = Rc::new(Running {
             child: start(arguments.command, &call).await?,
+            call,
+            started,
+            timeout,
             capture: RefCell::new(Capture::new()),
+            received: Cell::new(0),
             fresh: Cell::new(false),
-            killed: Cell::new(false),
+            updated_ms: Cell::new(0),
+            stopped: Cell::new(None),
         });
-        spawn_local(watch(Rc::downgrade(&running), call, started, timeout_ms));
+        spawn_local(watch(Rc::downgrade(&running)));
 
         let mut output = running.child.stdout();
         while let Some(piece) = next_chunk(&mut output, PIECE).await {
-            running.capture.borrow_mut().push(&piece);
-            running.fresh.set(true);
+            running.take(&piece);
+            running.look();
         }
         let exit = running.child.wait().await?;
-        // The time may have ended while only processes in the background were left: then the shell's own end counts.
-        let timed_out = running.killed.get() && exit.signal == Some(SIGKILL);
         let ending = Ending {
             code: exit.code,
-            timed_out: arguments.timeout.filter(|_| timed_out),
+            // The time may have ended while only processes in the background were left: then the shell's own end
+            // counts.
+            stopped: running.stopped.get().filter(|stop| !stop.is_time() || exit.signal == Some(SIGKILL)),
             held: exit.output_held,
             seconds: seconds(clock::monotonic().saturating_sub(started)),
         };
         running.capture.borrow_mut().finish();
         let full = if report::leaves_out(&running.capture.borrow()) {
             match running.child.keep_spill().await {
+                Ok(path) if running.received.get() > SPILLED => Full::Start { path, bytes: SPILLED },
                 Ok(path) => Full::File(path),
                 Err(error) => Full::Lost(error.message()),
             }
@@ -110,30 +175,24 @@ async fn start(command: String, call: &Call) -> Result<process::Child, Error> {
     .await
 }
 
-/// Shows what has come so far, and ends the command when its time is over. Ends itself when the call does; it
-/// never sleeps long, so that an instance that waits for its tasks does not wait for a timeout.
-async fn watch(running: Weak<Running>, call: Call, started: u64, mut timeout_ms: Option<u64>) {
+/// Looks after a command until its call has ended; it never sleeps long, so that an instance that waits for its
+/// tasks does not wait for a timeout.
+async fn watch(running: Weak<Running>) {
     loop {
-        let elapsed_ms = clock::monotonic().saturating_sub(started) / 1_000_000;
-        let left = timeout_ms.map_or(UPDATE_MS, |timeout| timeout.saturating_sub(elapsed_ms).clamp(1, UPDATE_MS));
+        let Some(left) = running.upgrade().map(|running| match running.timeout {
+            Some(timeout) => timeout.ms.saturating_sub(running.elapsed_ms()).clamp(1, UPDATE_MS),
+            None => UPDATE_MS,
+        }) else {
+            return;
+        };
         clock::sleep(left).await;
         let Some(running) = running.upgrade() else { return };
-        let elapsed_ms = clock::monotonic().saturating_sub(started) / 1_000_000;
-        if timeout_ms.is_some_and(|timeout| elapsed_ms >= timeout) {
-            timeout_ms = None;
-            running.killed.set(true);
-            running.child.kill(process::Signal::Kill);
-        }
-        if running.fresh.replace(false) {
-            let text = running.capture.borrow().tail().text.to_owned();
-            call.update(&[Content::Text(text)], None);
-        }
+        running.look();
     }
 }
 
-/// A timeout in whole milliseconds, at least one. Fails with `invalid-arguments` if it is out of range.
-fn timeout_ms(seconds: Option<f64>) -> Result<Option<u64>, Error> {
-    let Some(seconds) = seconds else { return Ok(None) };
+/// A timeout of so many seconds; at least a millisecond. Fails with `invalid-arguments` if it is out of range.
+fn timeout(seconds: f64) -> Result<Timeout, Error> {
     if !(seconds > 0.0 && seconds <= info::MAX_TIMEOUT) {
         let most = info::MAX_TIMEOUT;
         return Err(Error::invalid_arguments(format!(
@@ -141,7 +200,8 @@ fn timeout_ms(seconds: Option<f64>) -> Result<Option<u64>, Error> {
         )));
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-    Ok(Some((seconds * 1000.0).ceil() as u64))
+    let ms = (seconds * 1000.0).ceil() as u64;
+    Ok(Timeout { seconds, ms })
 }
 
 /// Nanoseconds as seconds.
@@ -157,12 +217,11 @@ mod tests {
 
     #[test]
     fn timeouts_are_positive_and_bounded() {
-        assert_eq!(timeout_ms(None).ok(), Some(None));
-        assert_eq!(timeout_ms(Some(1.5)).ok(), Some(Some(1500)));
-        assert_eq!(timeout_ms(Some(0.000_1)).ok(), Some(Some(1)));
-        assert_eq!(timeout_ms(Some(2_147_483.647)).ok(), Some(Some(2_147_483_647)));
+        for (seconds, ms) in [(1.5, 1500), (0.000_1, 1), (2_147_483.647, 2_147_483_647)] {
+            assert_eq!(timeout(seconds).ok(), Some(Timeout { seconds, ms }));
+        }
         for bad in [0.0, -1.0, 2_147_483.648, f64::NAN, f64::INFINITY] {
-            assert_eq!(timeout_ms(Some(bad)).err().map(|error| error.code()), Some("invalid-arguments"));
+            assert_eq!(timeout(bad).err().map(|error| error.code()), Some("invalid-arguments"));
         }
     }
 }

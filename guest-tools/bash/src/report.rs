@@ -6,13 +6,28 @@ use serde_json::{Value, json};
 
 use crate::capture::Capture;
 
+/// Why a command was killed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Stop {
+    /// After this many seconds, as the model had asked.
+    Time(f64),
+    /// It had printed more than this many bytes.
+    Output(u64),
+}
+
+impl Stop {
+    pub(crate) fn is_time(self) -> bool {
+        matches!(self, Self::Time(_))
+    }
+}
+
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ending {
     /// Its exit code; 128 + n if signal n ended it.
     pub(crate) code: i32,
-    /// It was ended after this many seconds, as the model had asked.
-    pub(crate) timed_out: Option<f64>,
+    /// It did not end by itself.
+    pub(crate) stopped: Option<Stop>,
     /// It had exited, but processes it had started still held its output.
     pub(crate) held: bool,
     /// Seconds from its start to its end.
@@ -26,8 +41,19 @@ pub(crate) enum Full {
     Shown,
     /// In this file.
     File(String),
+    /// Its first bytes are in this file, and the rest is nowhere.
+    Start { path: String, bytes: u64 },
     /// Nowhere, for this reason.
     Lost(String),
+}
+
+impl Full {
+    fn path(&self) -> Option<&str> {
+        match self {
+            Self::File(path) | Self::Start { path, .. } => Some(path),
+            Self::Shown | Self::Lost(_) => None,
+        }
+    }
 }
 
 /// Whether something is left out for the model or for scripts, so that the whole output is worth keeping.
@@ -44,10 +70,10 @@ pub(crate) fn report(capture: &Capture, ending: &Ending, full: &Full) -> ToolOut
         "exit_code": ending.code,
         "wall_time_seconds": (ending.seconds * 1000.0).round() / 1000.0,
     });
-    if let Full::File(path) = full {
+    if let Some(path) = full.path() {
         structured["full_output_path"] = json!(path);
     }
-    let failed = ending.timed_out.is_some() || ending.code != 0;
+    let failed = ending.stopped.is_some() || ending.code != 0;
     let report = ToolOutput::text(text(capture, ending, full)).with_structured(&structured).with_error(failed);
     match details(capture, full) {
         Some(details) => report.with_details(&details),
@@ -68,6 +94,9 @@ fn text(capture: &Capture, ending: &Ending, full: &Full) -> String {
     let place = match full {
         Full::Shown => String::new(),
         Full::File(path) => format!("Full output: {path}"),
+        Full::Start { path, bytes } => {
+            format!("Only the first {} of the output were kept: {path}", format_size(*bytes))
+        }
         Full::Lost(reason) => format!("The full output was not kept: {reason}"),
     };
     let total = capture.total_lines();
@@ -77,10 +106,14 @@ fn text(capture: &Capture, ending: &Ending, full: &Full) -> String {
     } else if let Some(cut) = cut(capture) {
         text = with_footer(&text, &showing(total + 1 - tail.lines, total, total, cut, &place));
     }
-    if let Some(seconds) = ending.timed_out {
-        text = with_footer(&text, &format!("Command timed out after {seconds} seconds"));
-    } else if ending.code != 0 {
-        text = with_footer(&text, &format!("Command exited with code {}", ending.code));
+    let status = match ending.stopped {
+        Some(Stop::Time(seconds)) => Some(format!("Command timed out after {seconds} seconds")),
+        Some(Stop::Output(most)) => Some(format!("Command stopped by the limit command-output-bytes ({most})")),
+        None if ending.code != 0 => Some(format!("Command exited with code {}", ending.code)),
+        None => None,
+    };
+    if let Some(status) = status {
+        text = with_footer(&text, &status);
     }
     if ending.held {
         let note = "[The command itself had ended, but processes it left in the background still held its output; \
@@ -105,7 +138,7 @@ fn details(capture: &Capture, full: &Full) -> Option<Value> {
         "maxLines": MAX_LINES,
         "maxBytes": MAX_BYTES,
     }});
-    if let Full::File(path) = full {
+    if let Some(path) = full.path() {
         details["fullOutputPath"] = json!(path);
     }
     Some(details)
@@ -117,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    const GOOD: Ending = Ending { code: 0, timed_out: None, held: false, seconds: 0.1234 };
+    const GOOD: Ending = Ending { code: 0, stopped: None, held: false, seconds: 0.1234 };
 
     fn captured(output: &str) -> Capture {
         let mut capture = Capture::new();
@@ -152,11 +185,24 @@ mod tests {
 
     #[test]
     fn timeouts_name_the_time() {
-        let late = Ending { code: 137, timed_out: Some(0.5), ..GOOD };
+        let late = Ending { code: 137, stopped: Some(Stop::Time(0.5)), ..GOOD };
         assert_eq!(shown("a", &late), ("a\n\nCommand timed out after 0.5 seconds".to_owned(), true));
-        let late = Ending { timed_out: Some(5.0), held: true, ..late };
+        let late = Ending { stopped: Some(Stop::Time(5.0)), held: true, ..late };
         let (text, _) = shown("a", &late);
         assert!(text.starts_with("a\n\nCommand timed out after 5 seconds\n\n[The command itself had ended"));
+    }
+
+    #[test]
+    fn too_much_output_names_the_limit_and_what_was_kept() {
+        let stopped = Ending { code: 137, stopped: Some(Stop::Output(1024)), ..GOOD };
+        let capture = captured(&"y\n".repeat(3000));
+        let full = Full::Start { path: "/spill/x.log".into(), bytes: 512 };
+        let report = report(&capture, &stopped, &full);
+        assert!(report.is_error && report.structured.unwrap_or_default().contains("\"/spill/x.log\""));
+        let Some(Content::Text(text)) = report.content.into_iter().next() else { panic!("no text") };
+        let end = "\ny\n\n[Showing lines 1001-3000 of 3000. Only the first 512B of the output were kept: \
+                   /spill/x.log]\n\nCommand stopped by the limit command-output-bytes (1024)";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

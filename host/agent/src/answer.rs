@@ -1,6 +1,9 @@
 //! Builds an assistant's message from a provider's events.
 
-use atoll_table::model::{DoneReason, Model, ModelEvent};
+use atoll_table::{
+    Error,
+    model::{DoneReason, Model, ModelEvent},
+};
 use serde_json::Value;
 
 use crate::{
@@ -10,11 +13,16 @@ use crate::{
     time::now_ms,
 };
 
+/// The most bytes one answer may have: text, thinking and arguments together. More than any model gives; a server
+/// that sends without end must not fill the memory.
+const MAX_BYTES: usize = 16 << 20;
+
 /// A message that is being received.
 pub(crate) struct Answer<'a> {
     pub(crate) message: AssistantMessage,
     /// Arguments of calls as they came, by block.
     arguments: Vec<String>,
+    bytes: usize,
     started: bool,
     began: std::time::Instant,
     prices: Prices,
@@ -30,7 +38,15 @@ impl<'a> Answer<'a> {
             timestamp: now_ms(),
             ..AssistantMessage::default()
         };
-        Self { message, arguments: Vec::new(), started: false, began: std::time::Instant::now(), prices, sink }
+        Self {
+            message,
+            arguments: Vec::new(),
+            bytes: 0,
+            started: false,
+            began: std::time::Instant::now(),
+            prices,
+            sink,
+        }
     }
 
     fn start(&mut self) {
@@ -58,6 +74,19 @@ impl<'a> Answer<'a> {
 
     /// Takes one event in. True once the message is complete.
     pub(crate) fn take(&mut self, event: ModelEvent) -> bool {
+        self.bytes += match &event {
+            ModelEvent::TextDelta(_, delta) | ModelEvent::ThinkingDelta(_, delta) | ModelEvent::CallDelta(_, delta) => {
+                delta.len()
+            }
+            // A block costs something too, even if it stays empty.
+            ModelEvent::TextStart(_) | ModelEvent::ThinkingStart(_) | ModelEvent::CallStart { .. } => 64,
+            _ => 0,
+        };
+        if self.bytes > MAX_BYTES {
+            let limit = Error::Limit { name: "output-bytes".to_owned(), value: MAX_BYTES as u64 };
+            self.fail(format!("the answer was {limit}"));
+            return true;
+        }
         match event {
             ModelEvent::Start => self.start(),
             ModelEvent::TextStart(index) => {

@@ -2,7 +2,9 @@
 //! `$$` for a dollar sign and `$!` for an exclamation mark.
 
 use std::{
+    io::Read as _,
     process::{Command, Stdio},
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
@@ -51,39 +53,53 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Strin
     Ok(value)
 }
 
-/// Runs a command line with the shell; its output without surrounding white space.
+/// The most a command may print: a key is short.
+const MAX_OUTPUT: u64 = 64 << 10;
+
+/// Runs a command line with the shell; its output without surrounding white space. What it leaves running is killed.
 fn run(command: &str) -> Result<String, String> {
     let failed = |reason: String| format!("the command `{command}` {reason}");
-    let mut child = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(format!("could not be started: {error}")))?;
-    let Some(mut output) = child.stdout.take() else { return Err(failed("has no output".to_owned())) };
-    let reader = std::thread::spawn(move || {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        shell.process_group(0);
+    }
+    let mut child = shell.spawn().map_err(|error| failed(format!("could not be started: {error}")))?;
+    let Some(output) = child.stdout.take() else { return Err(failed("has no output".to_owned())) };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
         let mut text = String::new();
-        std::io::Read::read_to_string(&mut output, &mut text).map(|_| text)
+        let read = output.take(MAX_OUTPUT).read_to_string(&mut text);
+        let _ = sender.send(read.map(|_| text));
     });
     let began = Instant::now();
     let status = loop {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => break Ok(status),
             Ok(None) if began.elapsed() < COMMAND_TIME => std::thread::sleep(Duration::from_millis(5)),
-            Ok(None) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(failed(format!("took more than {} s", COMMAND_TIME.as_secs())));
-            }
-            Err(error) => return Err(failed(format!("was lost: {error}"))),
+            Ok(None) => break Err(format!("took more than {} s", COMMAND_TIME.as_secs())),
+            Err(error) => break Err(format!("was lost: {error}")),
         }
     };
+    // A process left in the background may hold the output open for ever; what is there by now is all there will be.
+    let text = receiver.recv_timeout(Duration::from_millis(200));
+    #[cfg(unix)]
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let text = match text {
+        Ok(text) => text,
+        Err(_) => receiver.recv_timeout(Duration::from_secs(1)).unwrap_or_else(|_| Ok(String::new())),
+    };
+    let _ = child.wait();
+    let status = status.map_err(failed)?;
     if !status.success() {
         return Err(failed(format!("failed ({status})")));
     }
-    match reader.join() {
-        Ok(Ok(text)) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+    match text {
+        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         _ => Err(failed("printed nothing".to_owned())),
     }
 }
@@ -125,6 +141,7 @@ mod tests {
     #[test]
     fn a_command_gives_its_trimmed_output_or_a_reason() {
         assert_eq!(value("!printf ' abc\\n'").as_deref(), Ok("abc"));
+        assert_eq!(value("!sleep 60 & printf key").as_deref(), Ok("key"));
         assert!(value("!exit 3").unwrap_err().contains("failed"));
         assert!(value("!true").unwrap_err().contains("printed nothing"));
     }

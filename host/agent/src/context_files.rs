@@ -28,7 +28,7 @@ pub fn find(atoll_home: &Path, cwd: &Path) -> Vec<ContextFile> {
         if files.iter().any(|known| known.path == path) {
             continue;
         }
-        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let Ok(bytes) = read_start(&path) else { continue };
         let Ok(text) = String::from_utf8(bytes) else {
             tracing::warn!(path = %path.display(), "instructions that are not UTF-8 are left out");
             continue;
@@ -39,6 +39,21 @@ pub fn find(atoll_home: &Path, cwd: &Path) -> Vec<ContextFile> {
         files.push(ContextFile { path, text: format!("{}{note}", &text[..cut]) });
     }
     files
+}
+
+/// As much of a file as can count, and a little more to see that there is more.
+fn read_start(path: &Path) -> std::io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_BYTES as u64 + 4).read_to_end(&mut bytes)?;
+    // A character may have been cut in two.
+    if bytes.len() > MAX_BYTES
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

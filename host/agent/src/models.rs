@@ -102,6 +102,8 @@ pub struct Chosen {
     pub model: Model,
     /// Its key.
     pub key: Option<Secret>,
+    /// Secrets that its headers name.
+    pub header_secrets: Vec<(String, Secret)>,
     /// What it costs.
     pub prices: Prices,
     /// How hard it should think.
@@ -344,10 +346,19 @@ impl Models {
             None if is_openai => self.variable("OPENAI_API_KEY"),
             None => None,
         };
-        let mut headers = Vec::new();
+        let mut headers: Vec<(String, String)> = Vec::new();
+        let mut header_secrets = Vec::new();
         for (name, text) in entry.headers.iter().chain(&model.headers) {
-            headers.retain(|(known, _): &(String, String)| !known.eq_ignore_ascii_case(name));
-            headers.push((name.clone(), value(&format!("header {name}"), text)?));
+            headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            let resolved = value(&format!("header {name}"), text)?;
+            if resolved == *text {
+                headers.push((name.clone(), resolved));
+            } else {
+                // It came from the environment or a command: as secret as a key.
+                let secret = format!("{provider}-header-{}", name.to_ascii_lowercase());
+                headers.push((name.clone(), format!("{{{{secret:{secret}}}}}")));
+                header_secrets.push((secret, Secret::new(resolved)));
+            }
         }
         let input = model.input.clone().unwrap_or_else(|| vec!["text".to_owned()]);
         Ok(Chosen {
@@ -365,6 +376,7 @@ impl Models {
                 compat: merged(entry.compat.as_ref(), model.compat.as_ref()),
             },
             key: key.map(Secret::new),
+            header_secrets,
             prices: model.cost,
             thinking: ThinkingLevel::Off,
             note,
@@ -412,7 +424,7 @@ mod tests {
 
     const FILE: &str = r#"{"providers": {
         "mock": {"baseUrl": "http://127.0.0.1:1/v1/", "api": "openai-completions", "apiKey": "$MOCK_KEY",
-            "headers": {"X-A": "a"}, "compat": {"x": 1, "y": 1},
+            "headers": {"X-A": "a", "X-Team": "$MOCK_KEY"}, "compat": {"x": 1, "y": 1},
             "models": [{"id": "m", "input": ["text", "image"], "headers": {"x-a": "b"}, "compat": {"y": 2},
                 "cost": {"input": 1, "output": 2}},
                 {"id": "org/deep:high"}]},
@@ -424,7 +436,13 @@ mod tests {
         let chosen = models.choose(Some("mock/m")).unwrap();
         assert_eq!(chosen.model.base_url, "http://127.0.0.1:1/v1");
         assert_eq!(chosen.key, Some(Secret::new("k")));
-        assert_eq!(chosen.model.headers, [("x-a".to_owned(), "b".to_owned())]);
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            chosen.model.headers,
+            [header("X-Team", "{{secret:mock-header-x-team}}"), header("x-a", "b")],
+            "what comes from the environment stays out of the sandbox"
+        );
+        assert_eq!(chosen.header_secrets, [("mock-header-x-team".to_owned(), Secret::new("k"))]);
         assert_eq!(chosen.model.compat, serde_json::json!({"x": 1, "y": 2}));
         assert!(chosen.model.images && chosen.note.is_none());
         assert_eq!(models.choose(Some("n")).unwrap().model.provider, "other");

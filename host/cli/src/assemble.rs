@@ -9,7 +9,7 @@ use atoll_engine::{LoadedPlugin, PluginHost, UserPlugin};
 use atoll_table::{Table, model::ModelProvider};
 use futures::future::join_all;
 
-use crate::{builtins, directories::Directories};
+use crate::{builtins, directories::Directories, terminal};
 
 /// The parts that every command which runs plugins needs.
 pub(crate) struct Parts {
@@ -41,7 +41,7 @@ impl Parts {
         let mut table = table?;
         for plugin in &user {
             if let Err(error) = register(&mut table, plugin) {
-                eprintln!("atoll: the plugin {} is left out: {error}", plugin.name);
+                terminal::note(format_args!("the plugin {} is left out: {error}", plugin.name));
             }
         }
         if let Some(selection) = &self.settings.default_tools {
@@ -86,7 +86,7 @@ impl Parts {
         let grants = match Grants::load(&self.directories.grants()) {
             Ok(grants) => grants,
             Err(error) => {
-                eprintln!("atoll: no plugin of yours is granted anything: {error}");
+                terminal::note(format_args!("no plugin of yours is granted anything: {error}"));
                 Grants::default()
             }
         };
@@ -96,7 +96,9 @@ impl Parts {
             if folder.is_dir() {
                 match found(&folder, &grants) {
                     Ok(plugin) => plugins.push(plugin),
-                    Err(error) => eprintln!("atoll: the plugin in {} is left out: {error:#}", folder.display()),
+                    Err(error) => {
+                        terminal::note(format_args!("the plugin in {} is left out: {error:#}", folder.display()))
+                    }
                 }
             }
         }
@@ -112,8 +114,8 @@ impl Parts {
         for (name, outcome) in join_all(loading).await {
             match outcome {
                 Ok(Ok(plugin)) => loaded.push(plugin),
-                Ok(Err(error)) => eprintln!("atoll: the plugin {name} is left out: {error}"),
-                Err(error) => eprintln!("atoll: the plugin {name} is left out: {error}"),
+                Ok(Err(error)) => terminal::note(format_args!("the plugin {name} is left out: {error}")),
+                Err(error) => terminal::note(format_args!("the plugin {name} is left out: {error}")),
             }
         }
         loaded
@@ -130,20 +132,21 @@ fn found(folder: &Path, grants: &Grants) -> anyhow::Result<UserPlugin> {
         .parse()
         .context("its name can not name a plugin")?;
     let manifest = manifest_beside(&file, name)?;
-    let digest = Digest::of(&std::fs::read(&file).with_context(|| format!("{} can not be read", file.display()))?);
+    let component = atoll_engine::read_component(&file)?;
+    let digest = Digest::of(&component);
     let granted = match grants.for_plugin(&manifest.name, &digest) {
         GrantState::Granted(wants) => Some(wants),
         GrantState::Changed { .. } => {
-            eprintln!(
-                "atoll: {} has changed since it was granted anything, so it is granted nothing; grant it again if you trust it",
+            terminal::note(format_args!(
+                "{} has changed since it was granted anything, so it is granted nothing; grant it again if you trust it",
                 file.display()
-            );
+            ));
             None
         }
         GrantState::None => None,
     };
     let effective = Effective::intersect(&manifest, granted.as_ref());
-    Ok(UserPlugin { file, manifest, effective })
+    Ok(UserPlugin { file, component, manifest, effective })
 }
 
 /// The manifest beside a component, or one that wants nothing.

@@ -11,6 +11,7 @@ use crate::{
     exit::{ExitStatus, FAILED},
     show::Show,
     signals::Stop,
+    terminal,
 };
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
@@ -36,13 +37,16 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     let script = if fast { SCRIPT.replace("chunk-delay-ms: 12", "chunk-delay-ms: 0") } else { SCRIPT.to_owned() };
     let chosen = Models::playing(&script)?;
     let provider = parts.provider(&chosen.model.api, &[]).await?;
-    println!("A small project with a bug, in {}:", cwd.display());
+    terminal::line(format_args!("A small project with a bug, in {}:", cwd.display()))?;
     for (name, _) in PROJECT {
-        println!("  {name}");
+        terminal::line(format_args!("  {name}"))?;
     }
-    println!("\nprompt: {PROMPT}");
-    println!("(the model is a script; the provider that plays it and all tools are sandboxed components)");
+    terminal::line(format_args!("\nprompt: {PROMPT}"))?;
+    terminal::line(format_args!(
+        "(the model is a script; the provider that plays it and all tools are sandboxed components)"
+    ))?;
     let show = Show::new(&pipeline);
+    let watched = stop.token.clone();
     let session = Session::new(None, &cwd);
     parts.host.set_process_env(crate::print_mode::process_env(&session, &chosen));
     let mut agent = Agent {
@@ -53,7 +57,12 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
         context: Vec::new(),
         cwd: cwd.clone(),
         idle_timeout_ms: parts.settings.idle_timeout_ms(),
-        sink: Arc::new(move |event: &Event| show.event(event)),
+        sink: Arc::new(move |event: &Event| {
+            // Whoever watched has gone: so is the point of going on.
+            if show.event(event).is_err() {
+                watched.cancel();
+            }
+        }),
         stop: stop.token.clone(),
     };
     let outcome = agent.prompt(vec![Content::text(PROMPT)]).await?;
@@ -66,8 +75,8 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     // Looked at with the host's own eyes: a demo that only says it worked would prove nothing.
     let mended = std::fs::read_to_string(cwd.join("stats.sh"))?.contains("mean=$((sum / count))");
     anyhow::ensure!(mended, "the demo's project was not mended");
-    println!(
+    terminal::line(format_args!(
         "\nNext: point atoll at a model of yours, then `atoll -p \"…\"` in a project; `atoll doctor` tells what is missing."
-    );
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use atoll_agent::settings::Settings;
-use atoll_engine::Places;
+use atoll_engine::{Places, spill_folder};
 
 /// Atoll's directory and what is in it.
 #[derive(Clone, Debug)]
@@ -63,20 +63,9 @@ impl Directories {
             atoll_home: self.atoll_home.clone(),
             cache: self.cache.clone(),
             // Not below the cache, which is out of reach of plugins: `read` has to reach what was spilled.
-            spill: env::temp_dir().join(format!("atoll-{}", user_id())),
+            spill: spill_folder(self.cache.join("spill")),
             skills: Vec::new(),
             shell: settings.shell_path.clone(),
         }
     }
-}
-
-#[cfg(unix)]
-fn user_id() -> u32 {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").map_or(0, |facts| facts.uid())
-}
-
-#[cfg(not(unix))]
-fn user_id() -> u32 {
-    0
 }

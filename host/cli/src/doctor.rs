@@ -9,6 +9,7 @@ use crate::{
     assemble::Parts,
     directories::Directories,
     exit::{ExitStatus, FAILED},
+    terminal,
 };
 
 /// How a check came out.
@@ -66,7 +67,7 @@ pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
     }
     let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
     if as_json {
-        println!("{}", serde_json::to_string(&findings)?);
+        terminal::line(format_args!("{}", serde_json::to_string(&findings)?))?;
     } else {
         for finding in &findings {
             let mark = match finding.verdict {
@@ -74,9 +75,9 @@ pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
                 Verdict::Warn => "warn",
                 Verdict::Fail => "FAIL",
             };
-            println!("{mark}  {:<10} {}", finding.check, finding.says);
+            terminal::line(format_args!("{mark}  {:<10} {}", finding.check, finding.says))?;
             if let Some(fix) = &finding.fix {
-                println!("                 fix: {fix}");
+                terminal::line(format_args!("                 fix: {fix}"))?;
             }
         }
     }

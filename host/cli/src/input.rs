@@ -7,14 +7,15 @@ use std::{
     time::Duration,
 };
 
+use crate::terminal::note;
 use anyhow::Context as _;
 use atoll_table::Content;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// How long standard input may be silent at first, when there is a prompt without it.
-const FIRST_BYTE: Duration = Duration::from_millis(500);
-/// How long it may be silent later.
-const NEXT_BYTE: Duration = Duration::from_secs(10);
+const FIRST_BYTE: Duration = Duration::from_secs(1);
+/// After how long a silence in the middle of it the user is told what is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest file or input taken in.
 const MAX_BYTES: u64 = 20 << 20;
 
@@ -27,7 +28,7 @@ pub(crate) fn prompts(messages: &[String], cwd: &Path) -> anyhow::Result<Vec<Vec
     let mut first = String::new();
     let mut images = Vec::new();
     for file in files {
-        let (text, image) = file_block(cwd, file.trim_start_matches('@'))?;
+        let (text, image) = file_block(cwd, file.strip_prefix('@').unwrap_or(file))?;
         first.push_str(&text);
         images.extend(image);
     }
@@ -82,22 +83,27 @@ fn standard_input(has_prompt: bool) -> anyhow::Result<String> {
         }
     });
     let mut bytes: Vec<u8> = Vec::new();
+    let mut told = false;
     loop {
-        let received = if has_prompt {
-            receiver.recv_timeout(if bytes.is_empty() { FIRST_BYTE } else { NEXT_BYTE })
+        // Once something has come, the rest belongs to it: half an input would get an answer to half a question.
+        let received = if has_prompt && bytes.is_empty() {
+            receiver.recv_timeout(FIRST_BYTE)
         } else {
-            receiver.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
+            receiver.recv_timeout(PATIENCE)
         };
         match received {
             Ok(Ok(piece)) => bytes.extend(piece),
             Ok(Err(error)) => return Err(error).context("standard input can not be read"),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                eprintln!(
-                    "atoll: standard input is open but silent; going on without more of it (add `-` to wait for it)"
-                );
+            Err(mpsc::RecvTimeoutError::Timeout) if has_prompt && bytes.is_empty() => {
+                note("standard input is open but silent; going on without it (add `-` to wait for it)");
                 break;
             }
+            Err(mpsc::RecvTimeoutError::Timeout) if !told => {
+                note("waiting for the end of standard input");
+                told = true;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
         if bytes.len() as u64 > MAX_BYTES {
             anyhow::bail!(
@@ -110,7 +116,11 @@ fn standard_input(has_prompt: bool) -> anyhow::Result<String> {
 
 /// A file as the model sees it, and its picture if it is one. Empty files are passed over.
 fn file_block(cwd: &Path, name: &str) -> anyhow::Result<(String, Option<Content>)> {
-    let path = cwd.join(name);
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    let path = match (name.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => cwd.join(name),
+    };
     let shown = path.display();
     let facts = std::fs::metadata(&path).with_context(|| format!("@{name}: {shown} can not be read"))?;
     anyhow::ensure!(facts.is_file(), "@{name}: {shown} is not a file");

@@ -1,8 +1,6 @@
 //! The `atoll` command. It only reads arguments, puts the parts together and shows what happens: nothing here
 //! decides what a plugin may do or how the agent works.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the program that prints")]
-
 mod arguments;
 mod assemble;
 mod builtins;
@@ -15,6 +13,7 @@ mod plugin_command;
 mod print_mode;
 mod show;
 mod signals;
+mod terminal;
 mod tool_command;
 
 use std::process::ExitCode;
@@ -34,8 +33,10 @@ fn main() -> ExitCode {
     start_log();
     match run(arguments) {
         Ok(code) => code,
+        // As for other programs whose reader has what it wanted.
+        Err(error) if terminal::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("atoll: {error:#}");
+            terminal::note(format_args!("{error:#}"));
             exit::code_of(&error).into()
         }
     }
@@ -43,7 +44,9 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(Command::Completions { shell }) = &arguments.command {
-        clap_complete::generate(*shell, &mut Arguments::command(), "atoll", &mut std::io::stdout());
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Arguments::command(), "atoll", &mut script);
+        terminal::piece(String::from_utf8_lossy(&script))?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::{
     arguments::PluginCommand,
     assemble::{Parts, manifest_beside},
+    terminal,
 };
 
 pub(crate) async fn run(command: PluginCommand) -> anyhow::Result<ExitCode> {
@@ -47,7 +48,7 @@ async fn inspect(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let missing: Vec<&Capability> =
         inspection.surface.imports.iter().filter(|one| !effective.allows_interface(**one)).collect();
     if as_json {
-        println!(
+        terminal::line(format_args!(
             "{}",
             json!({
                 "name": manifest.name.as_str(),
@@ -62,18 +63,18 @@ async fn inspect(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
                 "usable": inspection.refusal.is_none(),
                 "refusal": inspection.refusal,
             })
-        );
+        ))?;
     } else {
-        print(&manifest, &inspection.digest, inspection.size);
-        list("exports", inspection.surface.all_exports.iter());
-        list("imports", inspection.surface.all_imports.iter());
-        list("wants", manifest.wants.describe().iter());
-        list("granted", effective.describe().iter());
-        list("gets", gets.iter().map(|one| one.as_str()));
-        list("not granted", missing.iter().map(|one| one.as_str()));
+        print(&manifest, &inspection.digest, inspection.size)?;
+        list("exports", inspection.surface.all_exports.iter())?;
+        list("imports", inspection.surface.all_imports.iter())?;
+        list("wants", manifest.wants.describe().iter())?;
+        list("granted", effective.describe().iter())?;
+        list("gets", gets.iter().map(|one| one.as_str()))?;
+        list("not granted", missing.iter().map(|one| one.as_str()))?;
         match &inspection.refusal {
-            None => println!("usable: yes"),
-            Some(reason) => println!("usable: no: {reason}"),
+            None => terminal::line("usable: yes")?,
+            Some(reason) => terminal::line(format_args!("usable: no: {reason}"))?,
         }
     }
     match inspection.refusal {
@@ -82,23 +83,24 @@ async fn inspect(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn print(manifest: &atoll_caps::Manifest, digest: &Digest, size: u64) {
-    println!("name: {} {}", manifest.name.as_str(), manifest.version);
+fn print(manifest: &atoll_caps::Manifest, digest: &Digest, size: u64) -> std::io::Result<()> {
+    terminal::line(format_args!("name: {} {}", manifest.name.as_str(), manifest.version))?;
     if !manifest.description.is_empty() {
-        println!("description: {}", manifest.description);
+        terminal::line(format_args!("description: {}", manifest.description))?;
     }
-    println!("sha256: {}", digest.as_str());
-    println!("size: {size} bytes");
+    terminal::line(format_args!("sha256: {}", digest.as_str()))?;
+    terminal::line(format_args!("size: {size} bytes"))
 }
 
-fn list(title: &str, lines: impl Iterator<Item = impl AsRef<str>>) {
-    println!("{title}:");
+fn list(title: &str, lines: impl Iterator<Item = impl AsRef<str>>) -> std::io::Result<()> {
+    terminal::line(format_args!("{title}:"))?;
     let mut any = false;
     for line in lines {
         any = true;
-        println!("  {}", line.as_ref());
+        terminal::line(format_args!("  {}", line.as_ref()))?;
     }
     if !any {
-        println!("  (none)");
+        terminal::line("  (none)")?;
     }
+    Ok(())
 }

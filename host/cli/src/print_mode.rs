@@ -1,12 +1,16 @@
 //! One run from the command line: the answer's text, or every event as JSON.
 
 use std::{
-    io::Write as _,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use atoll_agent::{Agent, Event, Session, context_files, event::Sink, message::StopReason};
+use atoll_agent::{
+    Agent, Event, Session, context_files,
+    event::Sink,
+    message::StopReason,
+    models::{Chosen, ModelError, Models},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -15,6 +19,7 @@ use crate::{
     exit::{ExitStatus, FAILED},
     input,
     signals::Stop,
+    terminal,
 };
 
 /// Carries out the prompts of the command line.
@@ -28,8 +33,17 @@ pub(crate) async fn run(arguments: PromptArguments) -> anyhow::Result<ExitCode> 
         tokio::task::spawn_blocking(move || input::prompts(&messages, &cwd))
     };
     // Everything that can be is set up while standard input is waited for.
-    let wanted = arguments.model.clone().or_else(|| default_model(&parts));
-    let chosen = parts.models()?.choose(wanted.as_deref());
+    let folder = parts.directories.sessions(&parts.settings);
+    let session = if arguments.continue_session {
+        Session::latest(&folder, &cwd)
+    } else {
+        Ok(Session::new((!arguments.no_session).then_some(folder.as_path()), &cwd))
+    };
+    let models = parts.models()?;
+    let chosen = match (&arguments.model, &session) {
+        (None, Ok(session)) => chosen_before(&models, session, default_model(&parts).as_deref()),
+        (wanted, _) => models.choose(wanted.as_deref()),
+    };
     let loading = async {
         let (pipeline, user) = parts.tools().await?;
         let provider = match &chosen {
@@ -49,21 +63,16 @@ pub(crate) async fn run(arguments: PromptArguments) -> anyhow::Result<ExitCode> 
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let session = session?;
     let chosen = chosen?;
     let (pipeline, provider) = loaded?;
     let Some(provider) = provider else { anyhow::bail!("no provider for {}", chosen.model.api) };
     if let Some(note) = &chosen.note {
-        eprintln!("atoll: {note}");
+        terminal::note(format_args!("{note}"));
     }
     if let Some(selection) = &arguments.tools {
         pipeline.change(|table| table.select(selection))?;
     }
-    let folder = parts.directories.sessions(&parts.settings);
-    let session = if arguments.continue_session {
-        Session::latest(&folder, &cwd)?
-    } else {
-        Session::new((!arguments.no_session).then_some(folder.as_path()), &cwd)
-    };
     parts.host.set_process_env(process_env(&session, &chosen));
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
@@ -100,8 +109,28 @@ fn default_model(parts: &Parts) -> Option<String> {
     })
 }
 
+/// The model and the level of a session that is gone on with; the default if that model is not set up any more.
+fn chosen_before(models: &Models, session: &Session, default: Option<&str>) -> Result<Chosen, ModelError> {
+    let Some((provider, id)) = session.model() else { return models.choose(default) };
+    let before = format!("{provider}/{id}");
+    match models.choose(Some(&before)) {
+        Ok(chosen) => {
+            let level = session.thinking().and_then(|level| serde_json::from_value(level.clone()).ok());
+            Ok(Chosen { thinking: level.unwrap_or(chosen.thinking), ..chosen })
+        }
+        // That something is wrong with a model that is set up, such as a missing key, is for the user to put right.
+        Err(ModelError::UnknownProvider { .. } | ModelError::UnknownModel(_) | ModelError::NoScript) => {
+            let chosen = models.choose(default)?;
+            let now = format!("{}/{}", chosen.model.provider, chosen.model.id);
+            let note = format!("{before}, which this session used, is not set up any more; going on with {now}");
+            Ok(Chosen { note: Some(note), ..chosen })
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// What processes that tools start are told about the session.
-pub(crate) fn process_env(session: &Session, chosen: &atoll_agent::models::Chosen) -> Vec<(String, String)> {
+pub(crate) fn process_env(session: &Session, chosen: &Chosen) -> Vec<(String, String)> {
     let level = serde_json::to_value(chosen.thinking).ok().and_then(|level| Some(level.as_str()?.to_owned()));
     let file = session.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     [
@@ -117,22 +146,22 @@ pub(crate) fn process_env(session: &Session, chosen: &atoll_agent::models::Chose
     .collect()
 }
 
-/// Standard output. When nobody reads it any more, the run is stopped.
+/// Standard output. When it can not be written any more, the run is stopped, and has failed.
 #[derive(Clone)]
 struct Output {
     mode: Mode,
-    stream: Arc<Mutex<std::io::Stdout>>,
+    failure: Arc<Mutex<Option<std::io::Error>>>,
     stop: CancellationToken,
 }
 
 impl Output {
     fn new(mode: Mode, stop: CancellationToken) -> Self {
-        Self { mode, stream: Arc::new(Mutex::new(std::io::stdout())), stop }
+        Self { mode, failure: Arc::default(), stop }
     }
 
     fn line(&self, text: &str) {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        if writeln!(stream, "{text}").and_then(|()| stream.flush()).is_err() {
+        if let Err(error) = terminal::line(text) {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             self.stop.cancel();
         }
     }
@@ -143,7 +172,7 @@ impl Output {
             Mode::Text => Arc::new(|_: &Event| {}),
             Mode::Json => Arc::new(move |event: &Event| match serde_json::to_string(event) {
                 Ok(line) => output.line(&line),
-                Err(error) => eprintln!("atoll: an event could not be written: {error}"),
+                Err(error) => terminal::note(format_args!("an event could not be written: {error}")),
             }),
         }
     }
@@ -157,19 +186,26 @@ impl Output {
                 self.line(text.strip_suffix('\n').unwrap_or(text));
             }
         }
+        if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            // A reader that has gone knows; one that got nothing because the disk is full does not.
+            if error.kind() != std::io::ErrorKind::BrokenPipe {
+                terminal::note(format_args!("the answer could not be written to standard output: {error}"));
+            }
+            return FAILED;
+        }
         if outcome.aborted {
             if stop.code().is_some() {
-                eprintln!("atoll: stopped");
+                terminal::note("stopped");
             }
             return stop.code().unwrap_or(FAILED);
         }
         match answer.stop_reason {
             StopReason::Error => {
-                eprintln!("atoll: {}", answer.error_message.as_deref().unwrap_or("the model request failed"));
+                terminal::note(answer.error_message.as_deref().unwrap_or("the model request failed"));
                 FAILED
             }
             StopReason::Length => {
-                eprintln!("atoll: the answer reached the limit on its length and is not complete");
+                terminal::note("the answer reached the limit on its length and is not complete");
                 FAILED
             }
             _ => 0,

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    io::{IsTerminal as _, Write as _},
+    io::IsTerminal as _,
     sync::{Mutex, PoisonError},
 };
 
+use crate::terminal;
 use atoll_agent::{Event, Pipeline, event::AnswerEvent};
 use atoll_table::Content;
 use serde_json::Value;
@@ -42,40 +43,46 @@ impl Show {
     }
 
     /// Shows one event.
-    pub(crate) fn event(&self, event: &Event) {
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(crate) fn event(&self, event: &Event) -> std::io::Result<()> {
         let mut in_text = self.in_text.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::MessageUpdate { assistant_message_event: AnswerEvent::TextDelta { delta, .. }, .. } => {
                 if !*in_text {
-                    print!("\n{} ", self.paint("1;36", "model:"));
+                    terminal::piece(format_args!("\n{} ", self.paint("1;36", "model:")))?;
                     *in_text = true;
                 }
-                print!("{delta}");
-                let _ = std::io::stdout().flush();
+                terminal::piece(format_args!("{delta}"))?;
             }
             Event::MessageEnd { .. } if *in_text => {
-                println!();
+                terminal::line("")?;
                 *in_text = false;
             }
             Event::ToolExecutionStart { tool_name, args, .. } => {
                 let (plugin, allowed) = self.plugins.get(tool_name).cloned().unwrap_or_default();
-                println!("\n{} {}", self.paint("1;33", &format!("{tool_name}:")), brief(args));
-                println!("  {}", self.paint("2", &format!("component {plugin}; may use: {allowed}")));
+                terminal::line(format_args!("\n{} {}", self.paint("1;33", &format!("{tool_name}:")), brief(args)))?;
+                terminal::line(format_args!(
+                    "  {}",
+                    self.paint("2", &format!("component {plugin}; may use: {allowed}"))
+                ))?;
             }
             Event::ToolExecutionEnd { tool_name, result, is_error, duration_ms, .. } => {
                 let verdict = if *is_error { self.paint("1;31", "failed") } else { self.paint("1;32", "ok") };
-                println!("\n{tool_name}: {verdict} in {} ms", duration_ms.unwrap_or_default());
+                terminal::line(format_args!("\n{tool_name}: {verdict} in {} ms", duration_ms.unwrap_or_default()))?;
                 let text = Content::joined_text(&result.content);
                 let lines: Vec<&str> = text.lines().collect();
                 for line in lines.iter().take(LINES) {
-                    println!("  | {line}");
+                    terminal::line(format_args!("  | {line}"))?;
                 }
                 if lines.len() > LINES {
-                    println!("  | … {} more lines", lines.len() - LINES);
+                    terminal::line(format_args!("  | … {} more lines", lines.len() - LINES))?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     assemble::Parts,
     exit::{DENIED, ExitStatus, FAILED},
     signals::Stop,
+    terminal,
 };
 
 pub(crate) async fn run(command: ToolCommand) -> anyhow::Result<ExitCode> {
@@ -26,22 +27,22 @@ async fn list(as_json: bool) -> anyhow::Result<ExitCode> {
     pipeline.table(|table| {
         if as_json {
             let all: Vec<Value> = table.tools().iter().map(|entry| record(table, entry)).collect();
-            println!("{}", Value::Array(all));
-        } else {
-            println!("{:<16} {:<11} {:<7} {:<16} DOES", "TOOL", "EXPOSURE", "ACTIVE", "PLUGIN");
-            for entry in table.tools() {
-                let exposure = json!(entry.tool.exposure);
-                let active = if table.is_active(&entry.tool.name) { "yes" } else { "no" };
-                println!(
-                    "{:<16} {:<11} {active:<7} {:<16} {}",
-                    entry.tool.name,
-                    exposure.as_str().unwrap_or_default(),
-                    entry.plugin,
-                    entry.tool.prompt_snippet.as_deref().unwrap_or_else(|| first_sentence(&entry.tool.description)),
-                );
-            }
+            return terminal::line(Value::Array(all));
         }
-    });
+        terminal::line(format_args!("{:<16} {:<11} {:<7} {:<16} DOES", "TOOL", "EXPOSURE", "ACTIVE", "PLUGIN"))?;
+        for entry in table.tools() {
+            let exposure = json!(entry.tool.exposure);
+            terminal::line(format_args!(
+                "{:<16} {:<11} {:<7} {:<16} {}",
+                entry.tool.name,
+                exposure.as_str().unwrap_or_default(),
+                if table.is_active(&entry.tool.name) { "yes" } else { "no" },
+                entry.plugin,
+                entry.tool.prompt_snippet.as_deref().unwrap_or_else(|| first_sentence(&entry.tool.description)),
+            ))?;
+        }
+        Ok(())
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,14 +87,16 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
             "isError": output.is_error,
             "durationMs": duration_ms,
         });
-        println!("{record}");
+        terminal::line(format_args!("{record}"))?;
         return Ok(ExitStatus(status).into());
     }
     for piece in &output.content {
         match piece {
-            Content::Text { text } if output.is_error => eprintln!("{}", text.trim_end_matches('\n')),
-            Content::Text { text } => println!("{}", text.strip_suffix('\n').unwrap_or(text)),
-            Content::Image { data, mime_type } => println!("[{mime_type}, {} bytes in base64]", data.len()),
+            Content::Text { text } if output.is_error => terminal::plain(text.trim_end_matches('\n')),
+            Content::Text { text } => terminal::line(format_args!("{}", text.strip_suffix('\n').unwrap_or(text)))?,
+            Content::Image { data, mime_type } => {
+                terminal::line(format_args!("[{mime_type}, {} bytes in base64]", data.len()))?
+            }
         }
     }
     Ok(ExitStatus(status).into())

@@ -12,7 +12,7 @@ use atoll_caps::Digest;
 use wasmtime::{Engine, component::Component};
 
 /// Starts every entry; changes when the layout does.
-const MAGIC: &[u8; 8] = b"atollA01";
+const MAGIC: &[u8; 8] = b"atollA02";
 const DIGEST_LENGTH: usize = 64;
 
 /// The cache folder, usable by several processes at once.
@@ -39,7 +39,7 @@ impl AotCache {
             return None;
         }
         let bytes = fs::read(&path).ok()?;
-        let image = checked_image(&bytes)?;
+        let image = checked_image(&bytes, source)?;
         // SAFETY: the digest shows that these are the bytes this program wrote, the folder is writable by this
         // user alone, and wasmtime itself checks version and settings.
         match unsafe { Component::deserialize(engine, image) } {
@@ -57,6 +57,7 @@ impl AotCache {
         let image = component.serialize().map_err(io::Error::other)?;
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)?;
         file.write_all(MAGIC)?;
+        file.write_all(source.as_str().as_bytes())?;
         file.write_all(Digest::of(&image).as_str().as_bytes())?;
         file.write_all(&image)?;
         file.persist(self.entry(engine, source)).map_err(|error| error.error)?;
@@ -64,8 +65,9 @@ impl AotCache {
     }
 }
 
-fn checked_image(bytes: &[u8]) -> Option<&[u8]> {
-    let rest = bytes.strip_prefix(MAGIC)?;
+/// The image in an entry, if the entry is whole and was made from this component.
+fn checked_image<'a>(bytes: &'a [u8], source: &Digest) -> Option<&'a [u8]> {
+    let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(source.as_str().as_bytes())?;
     let (digest, image) = rest.split_at_checked(DIGEST_LENGTH)?;
     (Digest::of(image).as_str().as_bytes() == digest).then_some(image)
 }

@@ -24,5 +24,6 @@ mod trap;
 
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
-pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin};
+pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, read_component};
+pub use processes::spill_folder;
 pub use state::Places;

@@ -46,8 +46,10 @@ pub struct Builtin {
 /// A plugin of the user's.
 #[derive(Clone, Debug)]
 pub struct UserPlugin {
-    /// Its component.
+    /// Where it came from, for messages.
     pub file: PathBuf,
+    /// Its component, as [`read_component`] gave it: what is looked at for grants is what runs.
+    pub component: Vec<u8>,
     /// Its manifest.
     pub manifest: Manifest,
     /// What it may do.
@@ -133,8 +135,7 @@ impl PluginHost {
     /// `failed` or `unsupported-contract` if the file is no plugin for this host, `denied` if it imports what it was
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
-        let bytes = read_component(&plugin.file)?;
-        let component = self.compile(&plugin.file, &bytes).await?;
+        let component = self.compile(&plugin.file, &plugin.component).await?;
         self.finish(&component, plugin.manifest, plugin.effective).await.map_err(|error| in_file(&plugin.file, error))
     }
 
@@ -221,8 +222,11 @@ impl PluginHost {
     }
 }
 
-/// Reads a file that claims to be a component, after looking at its size and its first bytes.
-fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
+/// Reads a file that claims to be a component, after looking at its kind, its size and its first bytes.
+///
+/// # Errors
+/// `not-found` or `failed`, with what it is instead.
+pub fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
     use std::io::Read as _;
     let shown = file.display();
     let unreadable = |error: std::io::Error| match error.kind() {

@@ -1,32 +1,35 @@
 //! The one place that starts programs. Each runs in a process group of its own, which is killed when its handle
-//! goes away; its output is pumped into bounded queues, and copied to a spill file where one is asked for.
+//! goes away or the host ends; its output is pumped into bounded queues, and copied to a bounded spill file where
+//! one is asked for.
+
+mod group;
+mod inheritance;
+mod pump;
+mod spill;
+mod watchdog;
 
 use std::{
-    fs::File,
-    io::{self, PipeReader, Write as _},
+    io,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::Stdio,
-    sync::{Arc, Mutex},
+    process::{Command, Stdio},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use atoll_table::Error;
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, WaitIdStatus};
 use tokio::{
-    io::AsyncReadExt as _,
     net::unix::pipe,
+    process::ChildStdin,
     sync::{mpsc, watch},
-    time::timeout,
 };
 
 use crate::state::{PluginContext, lock};
-
-/// How many pieces of output may wait to be taken; a process that writes faster waits.
-const QUEUE: usize = 64;
-/// The largest piece.
-const PIECE: usize = 64 << 10;
-/// How often the silence that ends a held stream may be broken before it is ended all the same.
-const LINGER_ROUNDS: u32 = 20;
+use group::HeldGroup;
+use spill::Spill;
+pub use spill::spill_folder;
 
 /// What to start.
 pub(crate) struct Launch {
@@ -67,35 +70,12 @@ struct Status {
 /// A process under way. Dropping the last reference kills its group.
 pub(crate) struct Running {
     pub(crate) pid: u32,
-    stdin: tokio::sync::Mutex<Option<tokio::process::ChildStdin>>,
+    group: HeldGroup,
+    stdin: tokio::sync::Mutex<Option<ChildStdin>>,
     stdout: Mutex<Option<mpsc::Receiver<Bytes>>>,
     stderr: Mutex<Option<mpsc::Receiver<Bytes>>>,
     status: watch::Receiver<Status>,
     spill: Mutex<Option<Spill>>,
-}
-
-/// A spill file; removed when dropped unless it is kept.
-struct Spill {
-    path: tempfile::TempPath,
-    kept: Option<PathBuf>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // The group may live on after its first process has gone.
-        kill_group(self.pid, libc::SIGKILL);
-    }
-}
-
-/// Sends a signal to a whole process group. A group that is gone is no error.
-pub(crate) fn kill_group(pid: u32, signal: i32) {
-    let Ok(pid) = i32::try_from(pid) else { return };
-    if pid > 1 {
-        // SAFETY: killpg only takes numbers; the group was made for this process and has its id.
-        unsafe {
-            libc::killpg(pid, signal);
-        }
-    }
 }
 
 /// Starts a program, after checking that the plugin may.
@@ -104,88 +84,63 @@ pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<R
         .effective
         .check_process(&launch.program, &launch.arguments)
         .map_err(|denied| crate::convert::denied(&denied))?;
+    inheritance::check_env(&plugin.effective, &launch.env)?;
     let places = &plugin.shared.places;
     let cwd = launch.cwd.as_ref().map_or_else(|| places.cwd.clone(), |cwd| places.cwd.join(cwd));
     if !cwd.is_dir() {
         return Err(Error::InvalidArguments(format!("the working directory {} does not exist", cwd.display())));
     }
-    let mut command = tokio::process::Command::new(&launch.program);
-    command.args(&launch.arguments).current_dir(&cwd).process_group(0).kill_on_drop(true);
+    let mut command = Command::new(&launch.program);
+    command.args(&launch.arguments).current_dir(&cwd).process_group(0);
     if launch.clear_env {
         command.env_clear();
     }
-    for (name, value) in plugin.shared.process_env.read().unwrap_or_else(std::sync::PoisonError::into_inner).iter() {
+    for (name, value) in plugin.shared.process_env.read().unwrap_or_else(PoisonError::into_inner).iter() {
         command.env(name, value);
     }
     command.envs(launch.env);
     command.stdin(if launch.piped_input { Stdio::piped() } else { Stdio::null() });
     let failed = |error: io::Error| Error::Failed(format!("could not start {}: {error}", launch.program));
-    let (mut out, mut err) = (None, None);
-    match launch.output {
-        OutputPlan::Null => {
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-        }
-        OutputPlan::Merged => {
-            let (reader, writer) = io::pipe().map_err(failed)?;
-            command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
-            out = Some(reader);
-        }
-        OutputPlan::Separate => {
-            let (out_reader, out_writer) = io::pipe().map_err(failed)?;
-            let (err_reader, err_writer) = io::pipe().map_err(failed)?;
-            command.stdout(out_writer).stderr(err_writer);
-            (out, err) = (Some(out_reader), Some(err_reader));
-        }
-    }
-    let (spill, spill_file) = match &launch.spill {
-        Some(prefix) => {
-            let (spill, file) = open_spill(&places.spill, prefix)?;
-            (Some(spill), Some(Arc::new(Mutex::new(file))))
-        }
-        None => (None, None),
-    };
+    let (out, err) = connect(&mut command, launch.output).map_err(failed)?;
+    let spill = launch.spill.as_ref().map(|prefix| Spill::open(&places.spill, prefix)).transpose()?;
+
+    watchdog::prepare();
+    inheritance::keep_files_to_ourselves();
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NotFound(format!("there is no program {}", launch.program)),
         _ => failed(error),
     })?;
+    let group = HeldGroup::new(Pid::from_child(&child));
     // The command holds the writing ends of the pipes, which must close when the process ends.
     drop(command);
-    let Some(pid) = child.id() else {
-        return Err(Error::Failed(format!("{} ended before it began", launch.program)));
-    };
-    let stdin = child.stdin.take();
+    let stdin = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(failed)?;
+
     let (exited, exit_seen) = watch::channel(false);
     let mut pumps = Vec::new();
-    let mut receivers = Vec::new();
-    for reader in [out, err] {
-        receivers.push(match reader {
-            Some(reader) => {
-                let (sender, receiver) = mpsc::channel(QUEUE);
-                let pipe = receiver_of(reader).map_err(failed)?;
-                pumps.push(tokio::spawn(pump(pipe, sender, exit_seen.clone(), launch.linger, spill_file.clone())));
-                Some(receiver)
-            }
-            None => None,
-        });
-    }
+    let [stdout, stderr] = [out, err].map(|pipe| {
+        let (sender, receiver) = mpsc::channel(pump::QUEUE);
+        let log = spill.as_ref().map(Spill::log);
+        pumps.push(tokio::spawn(pump::pump(pipe?, sender, exit_seen.clone(), launch.linger, log)));
+        Some(receiver)
+    });
     let (status_sender, status) = watch::channel(Status::default());
+    let leader = group.group();
     tokio::spawn(async move {
-        let waited = child.wait().await;
+        let waited = leader.exited().await;
         let _ = exited.send(true);
         let mut held = false;
         for pump in pumps {
             held |= pump.await.unwrap_or(false);
         }
         let status = match waited {
-            Ok(exit) => Status { ended: Some(ended(exit, held)), failed: None },
+            Ok(exit) => Status { ended: Some(ended(&exit, held)), failed: None },
             Err(error) => Status { ended: None, failed: Some(error.to_string()) },
         };
         let _ = status_sender.send(status);
     });
-    let stderr = receivers.pop().flatten();
-    let stdout = receivers.pop().flatten();
     Ok(Arc::new(Running {
-        pid,
+        pid: child.id(),
+        group,
         stdin: tokio::sync::Mutex::new(stdin),
         stdout: Mutex::new(stdout),
         stderr: Mutex::new(stderr),
@@ -194,77 +149,45 @@ pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<R
     }))
 }
 
-fn receiver_of(reader: PipeReader) -> io::Result<pipe::Receiver> {
-    pipe::Receiver::from_owned_fd(reader.into())
+/// The reading ends of standard output and standard error.
+type Outputs = (Option<pipe::Receiver>, Option<pipe::Receiver>);
+
+/// Connects a command's output as planned.
+fn connect(command: &mut Command, plan: OutputPlan) -> io::Result<Outputs> {
+    let pipe = || -> io::Result<_> {
+        let (reader, writer) = io::pipe()?;
+        Ok((pipe::Receiver::from_owned_fd(reader.into())?, writer))
+    };
+    Ok(match plan {
+        OutputPlan::Null => {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            (None, None)
+        }
+        OutputPlan::Merged => {
+            let (reader, writer) = pipe()?;
+            command.stdout(writer.try_clone()?).stderr(writer);
+            (Some(reader), None)
+        }
+        OutputPlan::Separate => {
+            let ((out, out_writer), (err, err_writer)) = (pipe()?, pipe()?);
+            command.stdout(out_writer).stderr(err_writer);
+            (Some(out), Some(err))
+        }
+    })
 }
 
-fn ended(exit: std::process::ExitStatus, output_held: bool) -> Ended {
-    use std::os::unix::process::ExitStatusExt as _;
-    let signal = exit.signal();
-    let code = exit.code().unwrap_or_else(|| 128 + signal.unwrap_or(0));
+fn ended(exit: &WaitIdStatus, output_held: bool) -> Ended {
+    let signal = exit.terminating_signal();
+    let code = exit.exit_status().unwrap_or_else(|| 128 + signal.unwrap_or(0));
     Ended { code, signal, output_held }
 }
 
-/// Moves output from the pipe to the queue until the pipe is closed, or until the process has exited and those
-/// that still hold the pipe have been silent for `linger`. True if they still held it.
-async fn pump(
-    mut pipe: pipe::Receiver,
-    queue: mpsc::Sender<Bytes>,
-    mut exited: watch::Receiver<bool>,
-    linger: Duration,
-    spill: Option<Arc<Mutex<File>>>,
-) -> bool {
-    let mut rounds = 0;
-    let mut buffer = vec![0; PIECE];
-    loop {
-        let has_exited = *exited.borrow_and_update();
-        let read = if has_exited {
-            rounds += 1;
-            if rounds > LINGER_ROUNDS {
-                return true;
-            }
-            match timeout(linger, pipe.read(&mut buffer)).await {
-                Ok(read) => read,
-                Err(_) => return true,
-            }
-        } else {
-            tokio::select! {
-                read = pipe.read(&mut buffer) => read,
-                _ = exited.changed() => continue,
-            }
-        };
-        let Ok(length @ 1..) = read else { return false };
-        if let Some(spill) = &spill
-            && let Err(error) = lock(spill).write_all(&buffer[..length])
-        {
-            tracing::warn!(%error, "output could not be spilled");
-        }
-        // Nobody takes it any more: go on reading, so that the process is not stopped by a full pipe.
-        let _ = queue.send(Bytes::copy_from_slice(&buffer[..length])).await;
-    }
-}
-
-fn open_spill(folder: &Path, prefix: &str) -> Result<(Spill, File), Error> {
-    let plain =
-        !prefix.is_empty() && prefix.len() <= 32 && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if !plain {
-        return Err(Error::InvalidArguments("a spill prefix has 1 to 32 of A-Z a-z 0-9 -".to_owned()));
-    }
-    let failed = |error: io::Error| Error::Failed(format!("could not write to {}: {error}", folder.display()));
-    make_private(folder).map_err(failed)?;
-    let file =
-        tempfile::Builder::new().prefix(&format!("{prefix}-")).suffix(".log").tempfile_in(folder).map_err(failed)?;
-    let (file, path) = file.into_parts();
-    Ok((Spill { path, kept: None }, file))
-}
-
-/// Makes a folder only this user can look into.
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
 impl Running {
+    /// Sends a signal to its whole group.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.group.signal(signal);
+    }
+
     /// Standard output, once.
     pub(crate) fn take_stdout(&self) -> Option<mpsc::Receiver<Bytes>> {
         lock(&self.stdout).take()
@@ -306,19 +229,9 @@ impl Running {
 
     /// Keeps the spill file and gives its path.
     pub(crate) fn keep_spill(&self) -> Result<PathBuf, Error> {
-        let mut spill = lock(&self.spill);
-        match spill.take() {
+        match lock(&self.spill).as_mut() {
             None => Err(Error::InvalidArguments("the process was started without a spill file".to_owned())),
-            Some(Spill { path, kept: Some(kept) }) => {
-                *spill = Some(Spill { path, kept: Some(kept.clone()) });
-                Ok(kept)
-            }
-            Some(Spill { mut path, kept: None }) => {
-                let kept = path.to_path_buf();
-                path.disable_cleanup(true);
-                *spill = Some(Spill { path, kept: Some(kept.clone()) });
-                Ok(kept)
-            }
+            Some(spill) => spill.keep(),
         }
     }
 }

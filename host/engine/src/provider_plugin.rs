@@ -180,9 +180,13 @@ impl ProviderPlugin {
                 origins.push(origin.clone());
             }
         }
+        let mut secrets = self.context.secrets.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for (name, value) in &request.header_secrets {
+            let granted = GrantedSecret { value: value.clone(), origins: vec![origin.clone()] };
+            secrets.insert(name.clone(), granted);
+        }
         let Some(value) = request.key.clone() else { return Ok(None) };
         let name = format!("{}-key", model.provider);
-        let mut secrets = self.context.secrets.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         secrets.insert(name.clone(), GrantedSecret { value, origins: vec![origin] });
         Ok(Some(name))
     }
@@ -221,7 +225,7 @@ struct Events {
     batches: mpsc::Receiver<Vec<provider::ModelEvent>>,
     waiting: std::vec::IntoIter<provider::ModelEvent>,
     died: watch::Receiver<Option<Error>>,
-    name: String,
+    context: Arc<PluginContext>,
     ended: bool,
 }
 
@@ -232,7 +236,10 @@ impl Events {
                 return None;
             }
             if let Some(event) = self.waiting.next() {
-                let event = convert::event_from_wit(event);
+                let mut event = convert::event_from_wit(event);
+                if let ModelEvent::Failed { error, .. } = &mut event {
+                    *error = redacted(&self.context, error.clone());
+                }
                 self.ended = matches!(event, ModelEvent::Done { .. } | ModelEvent::Failed { .. });
                 return Some(event);
             }
@@ -240,7 +247,7 @@ impl Events {
                 Some(batch) => self.waiting = batch.into_iter(),
                 None => {
                     self.ended = true;
-                    let error = death(self.died.clone(), &self.name).await;
+                    let error = death(self.died.clone(), &self.context.name).await;
                     return Some(ModelEvent::Failed { error, status: None, retry_after_ms: None });
                 }
             }
@@ -248,10 +255,23 @@ impl Events {
     }
 }
 
-/// Why an instance went away in the middle of an answer. Its queues may close a moment before the reason is known.
+/// An error whose text may hold what a server said, without the keys it may have sent back.
+fn redacted(context: &PluginContext, error: Error) -> Error {
+    match error {
+        Error::Failed(text) => Error::Failed(context.redacted(&text)),
+        Error::Unavailable(text) => Error::Unavailable(context.redacted(&text)),
+        error => error,
+    }
+}
+
+/// How long after its queues have closed an instance is waited for to say why.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// Why an answer ended before its end: the reason the instance died of, or, if it lives on, that it just stopped.
 async fn death(mut died: watch::Receiver<Option<Error>>, name: &str) -> Error {
-    match died.wait_for(Option::is_some).await.as_deref() {
-        Ok(Some(error)) => error.clone(),
+    let reason = tokio::time::timeout(LAST_WORDS, died.wait_for(Option::is_some)).await;
+    match reason.as_ref().map(|known| known.as_deref()) {
+        Ok(Ok(Some(error))) => error.clone(),
         _ => Error::Failed(format!("the provider {name} stopped in the middle of its answer")),
     }
 }
@@ -271,14 +291,14 @@ impl ModelProvider for ProviderPlugin {
                 return Err(death(actor.died, &self.context.name).await);
             }
             let batches = match answered.await {
-                Ok(batches) => batches?,
+                Ok(batches) => batches.map_err(|error| redacted(&self.context, error))?,
                 Err(_) => return Err(death(actor.died, &self.context.name).await),
             };
             let events = Events {
                 batches,
                 waiting: Vec::new().into_iter(),
                 died: actor.died,
-                name: self.context.name.clone(),
+                context: Arc::clone(&self.context),
                 ended: false,
             };
             let stream =

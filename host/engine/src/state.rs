@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
-use atoll_caps::{Effective, Limits, Origin, RootVars};
+use atoll_caps::{Effective, LimitName, Limits, Origin, RootVars};
 use atoll_table::{Error, Progress, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
@@ -16,7 +16,7 @@ use crate::{
     config::Ticker,
     files::{MutationLocks, Roots},
     http_client::HttpClient,
-    limits::{CpuBudget, CpuMeter, SpaceLimiter},
+    limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
 };
 
 /// How much of what a guest writes to its standard error is kept to explain a crash, in bytes.
@@ -119,6 +119,38 @@ pub(crate) struct Prepared {
 }
 
 impl PluginContext {
+    /// Refuses more bytes than one host call may bring.
+    pub(crate) fn check_bytes(&self, length: usize) -> Result<(), Error> {
+        let limit = self.limits.host_call_bytes;
+        if length as u64 > limit {
+            return Err(crate::trap::limit_error(LimitName::HostCallBytes, limit));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::check_bytes`], for imports that have no way to say no: it ends the instance.
+    pub(crate) fn trap_on_bytes(&self, length: usize) -> wasmtime::Result<()> {
+        let value = self.limits.host_call_bytes;
+        if length as u64 > value {
+            return Err(LimitReached { name: LimitName::HostCallBytes, value }.into());
+        }
+        Ok(())
+    }
+
+    /// A text from outside without the secrets this plugin may use, which a server may have sent back.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let mut text = text.to_owned();
+        for secret in secrets.values() {
+            let value = secret.value.reveal();
+            // Shorter ones would blot out words that have nothing to do with them.
+            if value.len() >= 6 && text.contains(value) {
+                text = text.replace(value, "[secret]");
+            }
+        }
+        text
+    }
+
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget) -> Prepared {
         let meter = Arc::new(CpuMeter::new(budget, &self.limits));
@@ -139,7 +171,10 @@ impl PluginContext {
         };
         let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.space);
-        store.set_hostcall_fuel(usize::try_from(self.limits.host_call_bytes).unwrap_or(usize::MAX));
+        // The results of calls count too, and have a limit of their own. What one host call brings is looked at
+        // where it arrives, by `check_bytes`.
+        let fuel = self.limits.host_call_bytes.saturating_add(self.limits.output_bytes);
+        store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
         store.set_max_component_handles(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
         meter.install(&mut store);
         Prepared { store, meter, stderr, progress }

@@ -122,6 +122,8 @@ pub struct ModelRequest {
     pub model: Model,
     /// The key, if there is one. Only the host's network boundary sees it.
     pub key: Option<Secret>,
+    /// Secrets that the model's headers name, as `{{secret:NAME}}`. Likewise.
+    pub header_secrets: Vec<(String, Secret)>,
     /// The transcript.
     pub messages: Vec<PromptMessage>,
     /// The tools, in the order to declare them.

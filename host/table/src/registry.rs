@@ -105,7 +105,7 @@ impl Table {
         let hint = if near.is_empty() {
             "`atoll tool list` shows what there is".to_owned()
         } else {
-            format!("did you mean {}?", near.join(" or "))
+            format!("did you mean `{}`? `atoll tool list` shows all", near.join("` or `"))
         };
         Err(Error::NotFound(format!("there is no tool `{}`; {hint}", name.escape_debug())))
     }
@@ -196,26 +196,11 @@ fn matches_pattern(pattern: &str, name: &str) -> bool {
 pub fn near_matches<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let bound = (name.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = names
-        .map(|candidate| (edit_distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= bound)
         .collect();
     near.sort();
     near.into_iter().take(3).map(|(_, candidate)| candidate).collect()
-}
-
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -297,10 +282,10 @@ mod tests {
 
     #[test]
     fn an_unknown_name_suggests_near_ones() {
+        let error = table(&["read", "write"]).find("frobnicate").err().unwrap();
+        assert_eq!(error.to_string(), "there is no tool `frobnicate`; `atoll tool list` shows what there is");
         let error = table(&["read", "write"]).find("raed").err().unwrap();
-        assert_eq!(error.to_string(), "there is no tool `raed`; `atoll tool list` shows what there is");
-        let error = table(&["read", "write"]).find("reed").err().unwrap();
-        assert_eq!(error.to_string(), "there is no tool `reed`; did you mean read?");
+        assert_eq!(error.to_string(), "there is no tool `raed`; did you mean `read`? `atoll tool list` shows all");
     }
 
     #[test]

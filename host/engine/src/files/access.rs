@@ -11,8 +11,14 @@ use atoll_caps::{Access, LimitName};
 use atoll_table::Error;
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions};
 
-use super::{io_error::explain, roots::Roots};
+use super::{
+    io_error::explain,
+    roots::{OpenError, Roots},
+};
 use crate::trap::limit_error;
+
+/// A directory with more names is only listed in part.
+const MAX_NAMES: usize = 1_000_000;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,10 +164,10 @@ impl Roots {
         let absolute = self.absolute(path)?;
         let (file, metadata) = self.with_located("open", &absolute, Access::Read, |place| {
             let file = place.dir.open_with(&place.relative, &read_only())?;
+            self.check_opened(&file)?;
             let metadata = file.metadata()?;
             Ok((file, metadata))
         })?;
-        self.check_opened(&file)?;
         let facts = Facts::of(&metadata);
         match facts.kind {
             FileKind::File => Ok(OpenFile { file, path: absolute, facts, ahead: Default::default(), ended: false }),
@@ -202,7 +208,10 @@ impl Roots {
     pub(crate) fn facts(&self, path: &str) -> Result<Facts, Error> {
         let absolute = self.absolute(path)?;
         self.with_located("look at", &absolute, Access::Read, |place| {
-            place.dir.metadata(&place.relative).map(|metadata| Facts::of(&metadata))
+            if let Ok(real) = absolute.canonicalize() {
+                self.check_excluded(&real).map_err(OpenError::Refused)?;
+            }
+            Ok(Facts::of(&place.dir.metadata(&place.relative)?))
         })
     }
 
@@ -211,13 +220,14 @@ impl Roots {
         let absolute = self.absolute(path)?;
         self.with_located("list", &absolute, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
+            self.check_opened(&dir)?;
             let mut names = Vec::new();
-            for entry in dir.entries()? {
+            for entry in dir.entries()?.take(MAX_NAMES) {
                 let entry = entry?;
                 names.push((entry.file_name(), entry.file_type()?));
             }
+            let truncated = names.len() > max || names.len() == MAX_NAMES;
             names.sort_by(|a, b| a.0.cmp(&b.0));
-            let truncated = names.len() > max;
             names.truncate(max);
             let entries = names.into_iter().map(|(name, file_type)| listed(&dir, name, file_type)).collect();
             Ok((entries, truncated))
@@ -248,14 +258,14 @@ impl Roots {
             return Err(Error::Failed(format!("{} is a directory", absolute.display())));
         };
         let parent = target.parent().unwrap_or(Path::new("/"));
-        self.check_excluded(&target)?;
         let written = self
             .with_located("write", parent, Access::ReadWrite, |place| {
-                if mode.create_parents {
-                    place.dir.create_dir_all(&place.relative)?;
-                }
-                let dir = place.dir.open_dir(&place.relative)?;
-                self.check_opened_io(&dir)?;
+                let dir = if mode.create_parents {
+                    self.make_dirs(place.dir, &place.relative)?
+                } else {
+                    place.dir.open_dir(&place.relative)?
+                };
+                self.check_opened(&dir)?;
                 // What goes wrong from here on is about the file, not about its directory.
                 Ok(replace(&dir, Path::new(name), data, mode.exclusive))
             })
@@ -264,6 +274,29 @@ impl Roots {
                 error => error,
             })?;
         written.map_err(|error| explain("write", &absolute, &error))
+    }
+
+    /// Makes a directory and those above it, and opens it. What there is already is looked at before anything is
+    /// made in it.
+    fn make_dirs(&self, root: &Dir, relative: &Path) -> Result<Dir, OpenError> {
+        let mut existing = relative;
+        let dir = loop {
+            match root.open_dir(existing) {
+                Ok(dir) => break dir,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    existing =
+                        existing.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.check_opened(&dir)?;
+        let missing = relative.strip_prefix(existing).unwrap_or(relative);
+        if missing.as_os_str().is_empty() || existing == relative {
+            return Ok(dir);
+        }
+        dir.create_dir_all(missing)?;
+        Ok(dir.open_dir(missing)?)
     }
 
     /// Where a write to `path` really goes: the end of the links at its own name.
@@ -280,25 +313,21 @@ impl Roots {
     /// Removes a file, a link or an empty directory.
     pub(crate) fn remove(&self, path: &str) -> Result<(), Error> {
         let absolute = self.absolute(path)?;
-        self.with_located("remove", &absolute, Access::ReadWrite, |place| {
-            if place.dir.symlink_metadata(&place.relative)?.is_dir() {
-                place.dir.remove_dir(&place.relative)
-            } else {
-                place.dir.remove_file(&place.relative)
-            }
-        })
-    }
-
-    /// Refuses a file that turned out to be one of the host's own, whatever name it was opened by.
-    fn check_opened(&self, file: &impl std::os::fd::AsRawFd) -> Result<(), Error> {
-        match std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
-            Ok(real) => self.check_excluded(&real),
-            Err(_) => Ok(()),
-        }
-    }
-
-    fn check_opened_io(&self, file: &impl std::os::fd::AsRawFd) -> io::Result<()> {
-        self.check_opened(file).map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error.to_string()))
+        self.check_excluded(&absolute)?;
+        let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
+            return Err(Error::Failed("the root of the file system can not be removed".to_owned()));
+        };
+        // The name itself is not followed: what is removed is what stands there, be it a link.
+        let removed = self.with_located("remove", parent, Access::ReadWrite, |place| {
+            let dir = place.dir.open_dir(&place.relative)?;
+            self.check_opened(&dir)?;
+            let is_dir = match dir.symlink_metadata(name) {
+                Ok(metadata) => metadata.is_dir(),
+                Err(error) => return Ok(Err(error)),
+            };
+            Ok(if is_dir { dir.remove_dir(name) } else { dir.remove_file(name) })
+        })?;
+        removed.map_err(|error| explain("remove", &absolute, &error))
     }
 }
 
@@ -329,8 +358,16 @@ fn replace(dir: &Dir, name: &Path, data: &[u8], exclusive: bool) -> io::Result<F
         Err(_) => None,
     };
     let temporary = PathBuf::from(format!(".atoll-{}.tmp", unique()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if permissions.is_some() {
+        use cap_std::fs::OpenOptionsExt as _;
+        // What replaces a private file must not be readable by others for a moment.
+        options.mode(0o600);
+    }
     let written = (|| {
-        let mut file = dir.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
+        let mut file = dir.open_with(&temporary, &options)?;
         file.write_all(data)?;
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;

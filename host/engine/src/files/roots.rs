@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use atoll_caps::{Access, Effective, ScopedRoot};
+use atoll_caps::{Access, Effective, RootVars, ScopedRoot};
 use atoll_table::Error;
 use cap_std::{ambient_authority, fs::Dir};
 
@@ -59,7 +59,8 @@ impl Root {
 
 /// All of them, and what is out of reach even inside them.
 pub(crate) struct Roots {
-    plugin: String,
+    effective: Effective,
+    vars: RootVars,
     roots: Vec<Root>,
     excluded: Vec<PathBuf>,
     cwd: PathBuf,
@@ -73,6 +74,20 @@ pub(super) struct Located<'a> {
     pub(super) relative: PathBuf,
     /// For messages.
     pub(super) absolute: PathBuf,
+}
+
+/// Why something could not be opened.
+pub(super) enum OpenError {
+    /// The system says no.
+    Io(io::Error),
+    /// We do.
+    Refused(Error),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl Roots {
@@ -92,7 +107,14 @@ impl Roots {
             .filter(|path| !path.as_os_str().is_empty())
             .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
             .collect();
-        Self { plugin: plugin.to_owned(), roots, excluded, cwd: places.cwd.clone(), home: places.home.clone() }
+        Self {
+            effective: effective.clone(),
+            vars: places.root_vars(),
+            roots,
+            excluded,
+            cwd: places.cwd.clone(),
+            home: places.home.clone(),
+        }
     }
 
     /// The absolute form of a path as a plugin gives it, without `.` and `..`; links are not looked at.
@@ -142,13 +164,14 @@ impl Roots {
         doing: &str,
         path: &Path,
         access: Access,
-        open: impl Fn(&Located<'_>) -> io::Result<T>,
+        open: impl Fn(&Located<'_>) -> Result<T, OpenError>,
     ) -> Result<T, Error> {
         let first = match self.locate(path, access) {
             Ok(located) => match open(&located) {
-                Err(error) if is_escape(&error) => Err(self.denied(path, access)),
-                Err(error) => return Err(explain(doing, path, &error)),
                 Ok(value) => return Ok(value),
+                Err(OpenError::Io(error)) if is_escape(&error) => Err(self.denied(path, access)),
+                Err(OpenError::Io(error)) => return Err(explain(doing, path, &error)),
+                Err(OpenError::Refused(error)) => return Err(error),
             },
             Err(denied) => Err(denied),
         };
@@ -157,8 +180,24 @@ impl Roots {
             return first;
         }
         let located = self.locate(&real, access)?;
-        open(&located)
-            .map_err(|error| if is_escape(&error) { self.denied(&real, access) } else { explain(doing, path, &error) })
+        open(&located).map_err(|error| match error {
+            OpenError::Io(error) if is_escape(&error) => self.denied(&real, access),
+            OpenError::Io(error) => explain(doing, path, &error),
+            OpenError::Refused(error) => error,
+        })
+    }
+
+    /// Refuses what turns out to be the host's own, whatever name it was opened by.
+    pub(super) fn check_opened(&self, opened: &impl std::os::fd::AsRawFd) -> Result<(), OpenError> {
+        match std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())) {
+            Ok(real) => self.check_excluded(&real).map_err(OpenError::Refused),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The directories that may be read, with every link resolved, and those that are out of reach even so.
+    pub(super) fn readable(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        (self.roots.iter().map(|root| root.real.clone()).collect(), self.excluded.clone())
     }
 
     /// Refuses what belongs to the host itself.
@@ -167,21 +206,22 @@ impl Roots {
             return Err(Error::Denied {
                 capability: "files".to_owned(),
                 target: path.display().to_string(),
-                hint: "this belongs to atoll itself; open it yourself, outside of atoll".to_owned(),
+                hint: "look at it outside of atoll; what belongs to atoll itself is granted to no plugin".to_owned(),
             });
         }
         Ok(())
     }
 
+    /// What would have to be granted to reach `path`.
     fn denied(&self, path: &Path, access: Access) -> Error {
-        let mode = match access {
-            Access::Read => "read",
-            Access::ReadWrite => "read-write",
-        };
-        Error::Denied {
-            capability: "files".to_owned(),
-            target: format!("{} ({mode})", path.display()),
-            hint: format!("atoll plugin grant {} --files {}:{mode}", self.plugin, path.display()),
+        match self.effective.check_path(&self.vars, path, access) {
+            Err(denied) => crate::convert::denied(&denied),
+            // By its spelling it is granted, but a link in it leads elsewhere.
+            Ok(()) => Error::Denied {
+                capability: "files".to_owned(),
+                target: format!("{} ({access})", path.display()),
+                hint: "use a path without the link that leads out of the granted directories".to_owned(),
+            },
         }
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct FoundContent {
 /// A walk under way. Dropped: it stops.
 pub(crate) struct FileWalk {
     found: mpsc::Receiver<FoundFile>,
+    /// Taken, but handed back.
+    returned: Vec<FoundFile>,
     root: PathBuf,
 }
 
@@ -52,10 +54,12 @@ impl Roots {
         let root = self.absolute(&plan.root)?;
         // Opened beneath its root first: what may not be listed may not be walked.
         let real = self.with_located("walk", &root, Access::Read, |place| {
-            place.dir.open_dir(&place.relative)?;
-            root.canonicalize()
+            let dir = place.dir.open_dir(&place.relative)?;
+            self.check_opened(&dir)?;
+            Ok(root.canonicalize()?)
         })?;
         self.locate(&real, Access::Read)?;
+        let (readable, excluded) = self.readable();
         let mut overrides = OverrideBuilder::new(&real);
         for glob in &plan.globs {
             overrides
@@ -72,7 +76,18 @@ impl Roots {
             .max_depth(plan.max_depth.map(|depth| depth as usize))
             .overrides(overrides)
             .threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
-            .filter_entry(|entry| entry.file_name() != ".git");
+            .filter_entry(move |entry| {
+                let beneath = |folders: &[PathBuf], path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+                if entry.file_name() == ".git" || beneath(&excluded, entry.path()) {
+                    return false;
+                }
+                // A link is only followed to what could be named directly.
+                !entry.path_is_symlink()
+                    || entry
+                        .path()
+                        .canonicalize()
+                        .is_ok_and(|real| beneath(&readable, &real) && !beneath(&excluded, &real))
+            });
         let (sender, found) = mpsc::channel(QUEUE);
         let directories = plan.directories;
         let base = real.clone();
@@ -92,7 +107,7 @@ impl Roots {
                 });
             })
             .map_err(|error| explain("walk", &root, &error))?;
-        Ok(FileWalk { found, root: real })
+        Ok(FileWalk { found, returned: Vec::new(), root: real })
     }
 }
 
@@ -123,9 +138,18 @@ fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool) -> Option<
 impl FileWalk {
     /// The next files, up to `max`; empty at the end.
     pub(crate) async fn next(&mut self, max: usize) -> Vec<FoundFile> {
+        if !self.returned.is_empty() {
+            let kept = self.returned.len().saturating_sub(max.max(1));
+            return self.returned.split_off(kept);
+        }
         let mut files = Vec::new();
         self.found.recv_many(&mut files, max.max(1)).await;
         files
+    }
+
+    /// Hands files back, for a later [`Self::next`].
+    pub(crate) fn give_back(&mut self, files: Vec<FoundFile>) {
+        self.returned.extend(files);
     }
 
     /// The absolute path of a found file.

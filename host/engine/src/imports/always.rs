@@ -17,6 +17,7 @@ impl contract::types::Host for PluginState {}
 impl contract::log::Host for PluginState {
     fn write(&mut self, level: contract::log::Level, message: String) -> wasmtime::Result<()> {
         use contract::log::Level;
+        self.plugin.trap_on_bytes(message.len())?;
         self.log_lines = self.log_lines.saturating_add(1);
         if self.log_lines > MAX_LOG_LINES {
             return Ok(());
@@ -59,6 +60,11 @@ impl contract::progress::Host for PluginState {
         content: Vec<contract::types::Content>,
         details: Option<String>,
     ) -> wasmtime::Result<()> {
+        let size = |piece: &contract::types::Content| match piece {
+            contract::types::Content::Text(text) => text.len(),
+            contract::types::Content::Image(blob) => blob.data.len(),
+        };
+        self.plugin.trap_on_bytes(content.iter().map(size).sum::<usize>() + details.as_ref().map_or(0, String::len))?;
         let sink = lock(&self.progress).get(&call_id).cloned();
         if let Some(sink) = sink {
             let details = details.and_then(|text| serde_json::from_str(&text).ok());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use atoll_caps::LimitName;
 use tokio::sync::Mutex;
 use wasmtime::component::{Accessor, Resource};
 
@@ -11,6 +12,7 @@ use crate::{
         Facts, FileKind, FileWalk, FoundContent, FoundFile, ListedEntry, MutationGuard, OpenFile, WalkPlan, WriteMode,
     },
     state::{PluginContext, PluginState},
+    trap::limit_error,
 };
 use contract::files as wit;
 
@@ -145,40 +147,55 @@ impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
             if found.is_empty() {
                 break;
             }
-            let files: Vec<(String, String)> = found
-                .iter()
-                .filter(|file| file.kind == FileKind::File)
-                .map(|file| (file.path.clone(), walk.absolute(file)))
-                .collect();
-            contents = read_all(&plugin, files, max_bytes).await;
+            let files = found.into_iter().filter(|file| file.kind == FileKind::File);
+            let files = files.map(|file| (walk.absolute(&file), file)).collect();
+            let left;
+            (contents, left) = read_all(&plugin, files, max_bytes).await;
+            walk.give_back(left);
         }
         Ok(Ok(contents.into_iter().map(Into::into).collect()))
     }
 }
 
-/// Reads files on as many threads as there are cores. Those that can not be read are left out.
-async fn read_all(plugin: &Arc<PluginContext>, files: Vec<(String, String)>, max_bytes: u64) -> Vec<FoundContent> {
+/// Reads files on as many threads as there are cores, until together they have as many bytes as one host call may
+/// bring; gives those that are left. Files that can not be read are passed over.
+async fn read_all(
+    plugin: &Arc<PluginContext>,
+    files: Vec<(String, FoundFile)>,
+    max_bytes: u64,
+) -> (Vec<FoundContent>, Vec<FoundFile>) {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let share = files.len().div_ceil(threads).max(1);
     let max = max_bytes.min(plugin.limits.host_call_bytes);
+    // Each thread has its part, so that what comes back does not depend on which one is quicker.
+    let budget = plugin.limits.host_call_bytes / threads as u64;
     let mut tasks = Vec::new();
     for chunk in files.chunks(share) {
         let (chunk, plugin) = (chunk.to_vec(), Arc::clone(plugin));
         tasks.push(tokio::task::spawn_blocking(move || {
-            let read = |(path, absolute): (String, String)| {
-                let mut file = plugin.roots().open_file(&absolute).ok()?;
-                let data = file.read(max).ok()?;
-                let truncated = data.len() as u64 == max && file.facts.size > max;
-                Some(FoundContent { path, data, truncated })
-            };
-            chunk.into_iter().filter_map(read).collect::<Vec<_>>()
+            let (mut contents, mut left, mut spent) = (Vec::new(), Vec::new(), 0);
+            for (absolute, file) in chunk {
+                // At least one, for otherwise a large file would never come.
+                if spent > 0 && spent + file.size.min(max) > budget {
+                    left.push(file);
+                    continue;
+                }
+                let Ok(mut open) = plugin.roots().open_file(&absolute) else { continue };
+                let Ok(data) = open.read(max) else { continue };
+                spent += data.len() as u64;
+                let truncated = data.len() as u64 == max && open.facts.size > max;
+                contents.push(FoundContent { path: file.path, data, truncated });
+            }
+            (contents, left)
         }));
     }
-    let mut contents = Vec::new();
+    let (mut contents, mut left) = (Vec::new(), Vec::new());
     for task in tasks {
-        contents.extend(task.await.unwrap_or_default());
+        let (read, rest) = task.await.unwrap_or_default();
+        contents.extend(read);
+        left.extend(rest);
     }
-    contents
+    (contents, left)
 }
 
 impl<T: Send + 'static> wit::HostWithStore<T> for Host {
@@ -194,9 +211,20 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         max_bytes: u64,
     ) -> wasmtime::Result<Vec<Result<Vec<u8>, contract::types::Error>>> {
         let plugin = caller(accessor);
-        let max = max_bytes.min(plugin.limits.host_call_bytes);
         let all = blocking(move || {
-            Ok(paths.iter().map(|path| plugin.roots().read(path, Some((0, max)), max)).collect::<Vec<_>>())
+            let mut budget = plugin.limits.host_call_bytes;
+            let mut results = Vec::new();
+            for path in &paths {
+                let max = max_bytes.min(budget);
+                let result = if max == 0 {
+                    Err(limit_error(LimitName::HostCallBytes, plugin.limits.host_call_bytes))
+                } else {
+                    plugin.roots().read(path, Some((0, max)), max)
+                };
+                budget -= result.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                results.push(result);
+            }
+            Ok(results)
         })
         .await;
         match all {
@@ -223,6 +251,9 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         options: wit::WriteOptions,
     ) -> Answer<wit::Metadata> {
         let plugin = caller(accessor);
+        if let Err(error) = plugin.check_bytes(data.len()) {
+            return Ok(Err(error.into()));
+        }
         let mode = WriteMode {
             create_parents: options.create_parents,
             expected: options.expected,

@@ -28,7 +28,12 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         let plugin = caller(accessor);
         let body = match request.body {
             wit::Body::Empty => SendBody::Empty,
-            wit::Body::Bytes(bytes) => SendBody::Bytes(bytes.into()),
+            wit::Body::Bytes(bytes) => {
+                if let Err(error) = plugin.check_bytes(bytes.len()) {
+                    return Ok(Err(error.into()));
+                }
+                SendBody::Bytes(bytes.into())
+            }
             wit::Body::Stream(reader) => {
                 let (sender, mut receiver) = mpsc::channel::<Bytes>(16);
                 accessor.with(|mut access| reader.pipe(access.as_context_mut(), IntoQueue::new(sender)))?;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rustix::process::Signal;
 use wasmtime::{
     AsContextMut as _,
     component::{Access, Accessor, Resource, StreamReader},
@@ -28,11 +29,11 @@ impl wit::HostChild for PluginState {
 
     fn kill(&mut self, child: Resource<Child>, signal: wit::Signal) -> wasmtime::Result<()> {
         let signal = match signal {
-            wit::Signal::Interrupt => libc::SIGINT,
-            wit::Signal::Terminate => libc::SIGTERM,
-            wit::Signal::Kill => libc::SIGKILL,
+            wit::Signal::Interrupt => Signal::INT,
+            wit::Signal::Terminate => Signal::TERM,
+            wit::Signal::Kill => Signal::KILL,
         };
-        processes::kill_group(self.resources.get(&child)?.0.pid, signal);
+        self.resources.get(&child)?.0.signal(signal);
         Ok(())
     }
 
@@ -55,6 +56,9 @@ impl<T: Send + 'static> wit::HostChildWithStore<T> for Host {
 
     async fn write_input(accessor: &Accessor<T, Self>, child: Resource<Child>, data: Vec<u8>) -> Answer<()> {
         let Child(running) = handle(accessor, &child)?;
+        if let Err(error) = caller(accessor).check_bytes(data.len()) {
+            return Ok(Err(error.into()));
+        }
         Ok(running.write_input(&data).await.map_err(Into::into))
     }
 

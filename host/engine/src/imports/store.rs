@@ -15,6 +15,7 @@ use crate::state::{PluginContext, PluginState};
 const MAX_KEY: usize = 256;
 const MAX_VALUE: usize = 1 << 20;
 const MAX_TOTAL: u64 = 16 << 20;
+const MAX_KEYS: usize = 10_000;
 
 type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
@@ -100,7 +101,11 @@ fn set(folder: &Path, key: &str, value: &[u8]) -> Result<(), Error> {
             value.len()
         )));
     }
-    let others: u64 = all_files(folder)
+    let files = all_files(folder);
+    if files.len() >= MAX_KEYS && !files.contains(&path) {
+        return Err(Error::InvalidArguments(format!("the plugin's store holds at most {MAX_KEYS} keys")));
+    }
+    let others: u64 = files
         .iter()
         .filter(|file| **file != path)
         .filter_map(|file| fs::metadata(file).ok())

@@ -1,0 +1,33 @@
+//! What all tests need: a place of their own, the program under test with a bound on its time, a server, files.
+
+pub(crate) mod components;
+pub(crate) mod plugins;
+pub(crate) mod processes;
+pub(crate) mod sandbox;
+pub(crate) mod server;
+
+pub(crate) use processes::{Command, Finished, Running, until};
+pub(crate) use sandbox::Sandbox;
+
+use serde_json::Value;
+
+/// Every line of a text as JSON. Fails on a line that is not.
+pub(crate) fn json_lines(text: &str) -> Vec<Value> {
+    text.split_terminator('\n')
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {error}: {line:?}")))
+        .collect()
+}
+
+/// The text of a message's content, pieces joined.
+pub(crate) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(pieces) => pieces.iter().filter_map(|piece| piece["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+/// Says on standard error that a test was not run, and why.
+pub(crate) fn skipped(reason: &str) {
+    eprintln!("skipped: {reason}");
+}

@@ -1,0 +1,24 @@
+//! Black-box tests of the built program: what a user sees, and what must never happen. Run by `cargo xtask test`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says on standard error what it skips"
+)]
+
+mod aimock;
+mod bash_tool;
+mod command_line;
+mod common;
+mod demo;
+mod file_tools;
+mod malformed_plugins;
+mod misbehaving_plugins;
+mod plugin_cache;
+mod print_mode;
+mod provider_faults;
+mod provider_plugins;
+mod provider_streams;
+mod readme;

@@ -1,0 +1,79 @@
+//! The commands in README.md: every one that starts with `atoll` is one the program understands.
+
+use std::fs;
+
+use crate::common::{Sandbox, plugins::workspace_root, skipped};
+
+/// The `atoll` commands in a text's code blocks, without the prompt in front and without what follows a pipe.
+fn commands(text: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("```") {
+            in_block = !in_block;
+            continue;
+        }
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        // Variables set for the command, or something piped into it.
+        let line = line.rsplit_once("| atoll ").map_or(line.to_owned(), |(_, rest)| format!("atoll {rest}"));
+        let words = line.split_whitespace().skip_while(|word| word.contains('=') && !word.starts_with('-'));
+        let line: Vec<&str> = words.collect();
+        if in_block && line.first().is_some_and(|word| *word == "atoll" || word.ends_with("/atoll")) {
+            commands.push(line[1..].join(" "));
+        }
+    }
+    commands
+}
+
+/// A command line split as a shell does. Fails where a shell would want more.
+fn split(command: &str) -> Vec<String> {
+    let script = format!("for word in {command}\ndo printf '%s\\0' \"$word\"; done");
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned).collect()
+}
+
+/// What comes before a comment, a redirection or a pipe.
+fn without_shell(command: &str) -> String {
+    let mut quote = None;
+    let end = command.char_indices().find(|(at, character)| match quote {
+        Some(open) => {
+            quote = Some(open).filter(|open| open != character);
+            false
+        }
+        None if matches!(character, '\'' | '"') => {
+            quote = Some(*character);
+            false
+        }
+        None => "|<>;&".contains(*character) || (*character == '#' && command[..*at].ends_with(' ')),
+    });
+    end.map_or(command, |(at, _)| &command[..at]).to_owned()
+}
+
+#[test]
+fn every_command_in_the_readme_is_understood_hyper_mcp_44() {
+    let Ok(text) = fs::read_to_string(workspace_root().join("README.md")) else {
+        skipped("every_command_in_the_readme_is_understood_hyper_mcp_44: there is no README.md");
+        return;
+    };
+    let commands = commands(&text);
+    assert!(!commands.is_empty(), "README.md shows no command");
+    for command in commands {
+        let sandbox = Sandbox::new();
+        // A model whose server is not there: nothing leaves this machine, and the command line is all that counts.
+        sandbox.model_at("http://127.0.0.1:1/v1");
+        let words = split(&without_shell(&command));
+        // A template such as `atoll plugin inspect FILE` is a command too, with a file that is not there.
+        let run = sandbox.atoll().args(&words).run();
+        assert_ne!(run.status.code(), Some(2), "`atoll {command}` is not understood: {run:#?}");
+        assert!(!run.stderr.contains("panicked"), "`atoll {command}`: {run:#?}");
+    }
+}
+
+#[test]
+fn commands_are_found_in_code_blocks_only() {
+    let text = "atoll not-this\n```sh\n$ atoll -p \"a | b\" | head   # c\nKEY=x atoll demo\ncargo xtask test\necho x | atoll -p y\n```\n";
+    let found: Vec<Vec<String>> = commands(text).iter().map(|command| split(&without_shell(command))).collect();
+    assert_eq!(found, [vec!["-p", "a | b"], vec!["demo"], vec!["-p", "y"]]);
+}
