@@ -132,11 +132,13 @@ fn json_mode_gives_the_header_then_the_events_of_a_tool_turn_in_order() {
 fn json_mode_tells_calls_in_source_order_and_their_results_in_source_order() {
     let sandbox = Sandbox::new();
     let bash = |command: &str| json!({"tool": "bash", "arguments": {"command": command}});
-    // The first can only end after the second has.
     let script = json!({"turns": [
-        {"calls": [bash("until test -e second; do sleep 0.01; done; echo one"), bash("echo two; touch second")]},
-        {"text": "done"}]});
-    let run = sandbox.scripted(&script).args(["--mode", "json", "go"]).run().ok();
+        {"calls": [bash("until test -e ended; do sleep 0.01; done; echo one"), bash("echo two")]}, {"text": "done"}]});
+    let running = sandbox.scripted(&script).args(["--mode", "json", "go"]).start();
+    // The first can only end after the second has been told to have ended.
+    running.wait_for_output("\"type\":\"tool_execution_end\"");
+    sandbox.file("ended", "");
+    let run = running.wait().ok();
     let events = json_lines(&run.stdout);
     let ids = |kind: &str, field: &str| -> Vec<String> {
         let matching = events.iter().filter(|event| event["type"] == kind);
@@ -296,7 +298,25 @@ fn a_session_that_can_not_be_written_is_one_line_and_nothing_is_sent() {
     let (server, sandbox) = server_and_sandbox(vec![]);
     sandbox.home_file("sessions", "in the way");
     let run = sandbox.atoll().args(["-p", "hi"]).run().code(1);
-    assert!(run.one_line().contains("session"), "{run:#?}");
+    assert!(run.one_line().contains("--no-session"), "{run:#?}");
+    assert_eq!(run.stderr.matches("os error").count(), 1, "the reason is said once: {run:#?}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// A reader of JSON mode used to wait in vain for the end.
+#[test]
+fn json_mode_ends_in_order_when_the_session_can_not_be_written() {
+    let (server, sandbox) = server_and_sandbox(vec![]);
+    sandbox.home_file("sessions", "in the way");
+    let run = sandbox.atoll().args(["--mode", "json", "-p", "hi"]).run().code(1);
+    let events = json_lines(&run.stdout);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    // The instructions wait in memory until there is something to keep.
+    let expected =
+        ["session", "agent_start", "turn_start", "message_start", "message_end", "agent_end", "agent_settled"];
+    assert_eq!(kinds, expected);
+    assert_eq!((&events[5]["willRetry"], &events[6]["aborted"]), (&json!(false), &json!(false)));
+    assert!(run.one_line().contains("--no-session"), "{run:#?}");
     assert_eq!(server.requests().len(), 0);
 }
 
@@ -530,13 +550,105 @@ fn the_request_is_a_streaming_chat_completion_with_the_instructions_first() {
     assert!(system.contains(&*sandbox.work().to_string_lossy()), "{system}");
 }
 
+/// An older session used to be taken without a word.
 #[test]
-fn a_session_of_another_version_is_passed_over_by_continue() {
-    let (_server, sandbox) = server_and_sandbox(vec![Reply::text("x"), Reply::text("y")]);
+fn continue_never_takes_an_older_session_in_place_of_one_it_can_not_use() {
+    let (server, sandbox) = server_and_sandbox(vec![Reply::text("x"), Reply::text("y")]);
     sandbox.atoll().args(["-p", "good"]).run().ok();
     let good = sandbox.session_files().remove(0);
     let newer = good.with_file_name("9999.jsonl");
-    fs::write(&newer, "{\"type\":\"session\",\"version\":9,\"id\":\"x\",\"cwd\":\"/\"}\n").unwrap();
+    let version = json!({"type": "session", "version": 9, "id": "x", "cwd": sandbox.work()}).to_string();
+    for (text, reason) in [(version.as_str(), "version 9"), ("{\"type\":\"ses", "no entries")] {
+        fs::write(&newer, text).unwrap();
+        let run = sandbox.atoll().args(["-c", "-p", "again"]).run().code(1);
+        let line = run.one_line();
+        assert!(line.contains("9999.jsonl") && line.contains(reason) && line.contains("without --continue"), "{line}");
+    }
+    assert_eq!(server.requests().len(), 1);
+    fs::remove_file(&newer).unwrap();
     sandbox.atoll().args(["-c", "-p", "again"]).run().ok();
     assert!(session_entries(&good).iter().any(|entry| text_of(&entry["message"]["content"]) == "again"));
+}
+
+/// `a-b` and `a/b` share a folder of sessions; the one used to go on with the other's.
+#[test]
+fn continue_does_not_take_the_session_of_a_directory_with_a_similar_name() {
+    let (server, sandbox) = server_and_sandbox(vec![Reply::text("x"), Reply::text("y"), Reply::text("z")]);
+    let (nested, flat) = (sandbox.work().join("a/b"), sandbox.work().join("a-b"));
+    fs::create_dir_all(&nested).unwrap();
+    fs::create_dir(&flat).unwrap();
+    sandbox.atoll().cwd(&nested).args(["-p", "nested"]).run().ok();
+    let run = sandbox.atoll().cwd(&flat).args(["-c", "-p", "flat"]).run().code(1);
+    assert!(run.one_line().contains("no session"), "{run:#?}");
+    sandbox.atoll().cwd(&flat).args(["-p", "flat"]).run().ok();
+    sandbox.atoll().cwd(&nested).args(["-c", "-p", "nested again"]).run().ok();
+    let body = server.bodies().remove(2).to_string();
+    assert!(body.contains("nested again") && !body.contains("flat"), "{body}");
+}
+
+/// The header of the session used to end the program with a panic.
+#[test]
+fn a_directory_whose_name_is_not_text_can_be_worked_in() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (server, sandbox) = server_and_sandbox(vec![Reply::text("x"), Reply::text("y")]);
+    let odd = sandbox.work().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&odd).unwrap();
+    let run = sandbox.atoll().cwd(&odd).args(["--mode", "json", "-p", "first"]).run().ok();
+    assert_eq!(json_lines(&run.stdout)[0]["cwd"], json!(odd.to_string_lossy()));
+    sandbox.atoll().cwd(&odd).args(["-c", "-p", "second"]).run().ok();
+    assert!(server.bodies()[1].to_string().contains("first"));
+}
+
+/// The default model used to be asked instead.
+#[test]
+fn continue_goes_on_with_the_sessions_model_and_level() {
+    let (server, sandbox) = server_and_sandbox((0..3).map(|_| Reply::text("x")).collect());
+    sandbox.atoll().args(["--model", "mock/seeing:high", "-p", "1"]).run().ok();
+    sandbox.atoll().args(["-c", "-p", "2"]).run().ok().silent();
+    let changes = |sandbox: &Sandbox| -> Vec<Value> {
+        let named = |entry: &Value| {
+            Some([entry.get("modelId"), entry.get("thinkingLevel")].into_iter().flatten().next()?.clone())
+        };
+        sandbox.session().iter().filter_map(named).collect()
+    };
+    assert_eq!(changes(&sandbox), ["seeing", "high"]);
+    sandbox.atoll().args(["-c", "--model", "mock/m", "-p", "3"]).run().ok().silent();
+    assert_eq!(changes(&sandbox), ["seeing", "high", "m", "off"]);
+    let asked: Vec<Value> = server.bodies().iter().map(|body| body["model"].clone()).collect();
+    assert_eq!(asked, ["seeing", "seeing", "m"]);
+}
+
+#[test]
+fn continue_says_so_when_the_sessions_model_is_not_set_up_any_more() {
+    let (server, sandbox) = server_and_sandbox(vec![Reply::text("x"), Reply::text("y")]);
+    sandbox.atoll().args(["-p", "1"]).run().ok();
+    let models = fs::read_to_string(sandbox.atoll_home().join("models.json")).unwrap();
+    sandbox.home_file("models.json", models.replace("\"mock\"", "\"fresh\""));
+    let run = sandbox.atoll().args(["-c", "-p", "2"]).run().ok();
+    assert_eq!(run.one_line(), "atoll: mock/m, which this session used, is not set up any more; going on with fresh/m");
+    assert_eq!(run.stdout, "y\n");
+    assert_eq!(server.requests().len(), 2);
+}
+
+/// Both used to append, each to an entry of its own, and the later one hid what the other did.
+#[test]
+fn a_session_in_use_is_not_continued_by_another_process() {
+    let gate = Gate::default();
+    let slow = Reply::stream().delta(&json!({"content": "one"})).then(Step::Wait(gate.clone())).end("stop");
+    let (server, sandbox) = server_and_sandbox(vec![slow, Reply::text("two"), Reply::text("three")]);
+    let running = sandbox.atoll().args(["--mode", "json", "-p", "first"]).start();
+    running.wait_for_output("message_update");
+    let path = sandbox.session_files().remove(0);
+    let run = sandbox.atoll().args(["-c", "-p", "second"]).run().code(1);
+    let line = run.one_line();
+    assert!(line.contains("another atoll") && line.contains(&*path.to_string_lossy()), "{line}");
+    assert_eq!(server.requests().len(), 1);
+    // A session of its own is no trouble, even in the same directory.
+    sandbox.atoll().args(["--no-session", "-p", "aside"]).run().ok();
+    gate.open();
+    running.wait().ok();
+    sandbox.atoll().args(["-c", "-p", "third"]).run().ok();
+    let said: Vec<String> =
+        sandbox.messages().iter().filter(|m| m["role"] == "user").map(|m| text_of(&m["content"])).collect();
+    assert_eq!(said, ["first", "third"]);
 }

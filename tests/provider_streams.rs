@@ -181,3 +181,16 @@ fn a_failing_scripted_model_is_one_line() {
     let run = sandbox.scripted(&json!({"turns": []})).arg("go").run().code(1);
     assert!(!run.stderr.is_empty(), "{run:#?}");
 }
+
+#[test]
+fn a_complete_answer_is_not_held_up_by_a_server_that_keeps_the_connection_open() {
+    let gate = Gate::default();
+    let finished = json!({"choices": [{"delta": {"content": "all of it"}, "finish_reason": "stop"}]});
+    let server =
+        Server::start(vec![Reply::stream().send(format!("data: {finished}\n\n")).then(Step::Wait(gate.clone()))]);
+    let sandbox = Sandbox::new();
+    sandbox.model_behind(&server);
+    let run = sandbox.atoll().args(["-p", "hi"]).run().ok();
+    assert_eq!(run.stdout, "all of it\n");
+    gate.open();
+}

@@ -55,6 +55,11 @@ impl Answer {
         }
     }
 
+    /// Why it ended is known; what can still come is how many tokens it took.
+    pub fn has_reason(&self) -> bool {
+        self.reason.is_some()
+    }
+
     /// The last event was given.
     pub fn ended(&self) -> bool {
         self.ended

@@ -20,13 +20,15 @@ use atoll_plugin::provider::{self, AuthKind, Description, ModelEvent, Request};
 use atoll_plugin::{Error, StreamReader, clock, http, next_chunk, spawn_local};
 
 use crate::chunks::Answer;
-use crate::outlet::Outlet;
+use crate::outlet::{Outlet, Waited};
 
 /// The wire format this provider speaks.
 const API: &str = "openai-completions";
 
 /// How much of a body is read at once.
 const READ: usize = 64 * 1024;
+/// How often the reader is looked at, half a second apart, while only the count of tokens can still come.
+const LATE_LOOKS: u32 = 4;
 
 struct Component;
 
@@ -91,8 +93,18 @@ async fn relay(mut response: http::Response, mut answer: Answer, mut outlet: Out
     let mut events = Vec::new();
     let mut first = true;
     loop {
-        let Some(chunk) = outlet.unless_gone(next_chunk(&mut response.body, READ)).await else { return };
-        let Some(chunk) = chunk else { break };
+        let looks = if answer.has_reason() { LATE_LOOKS } else { u32::MAX };
+        let chunk = match outlet.wait(next_chunk(&mut response.body, READ), looks).await {
+            Waited::Done(Some(chunk)) => chunk,
+            Waited::Done(None) => break,
+            Waited::Gone => return,
+            // The answer is complete; a server that neither says so nor closes is not waited for.
+            Waited::Late => {
+                answer.finish(&mut events);
+                outlet.send(events).await;
+                return;
+            }
+        };
         if std::mem::take(&mut first) {
             if is_document(&chunk) {
                 let Some(body) = outlet.unless_gone(start_of(&mut response.body, chunk)).await else { return };

@@ -13,6 +13,16 @@ use atoll_plugin::{StreamResult, StreamWriter, clock};
 /// How long a reader may be gone unnoticed.
 const LOOK_MS: u64 = 500;
 
+/// How a wait came out.
+pub(crate) enum Waited<T> {
+    /// This came.
+    Done(T),
+    /// Nobody reads any more.
+    Gone,
+    /// Nothing came in time.
+    Late,
+}
+
 /// The writing end of an answer.
 pub(crate) struct Outlet {
     writer: StreamWriter<ModelEvent>,
@@ -36,7 +46,16 @@ impl Outlet {
 
     /// Waits for `work` as long as somebody reads; `None` if nobody does any more.
     pub(crate) async fn unless_gone<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        match self.wait(work, u32::MAX).await {
+            Waited::Done(result) => Some(result),
+            Waited::Gone | Waited::Late => None,
+        }
+    }
+
+    /// Waits for `work` as long as somebody reads, and not much longer than `looks` times [`LOOK_MS`].
+    pub(crate) async fn wait<T>(&mut self, work: impl Future<Output = T>, looks: u32) -> Waited<T> {
         let mut work = pin!(work);
+        let mut left = looks;
         loop {
             let timer = self.timer.get_or_insert_with(|| Box::pin(clock::sleep(LOOK_MS)));
             let result = poll_fn(|context| {
@@ -46,12 +65,16 @@ impl Outlet {
                 timer.as_mut().poll(context).map(|()| None)
             })
             .await;
-            if result.is_some() {
-                return result;
+            if let Some(result) = result {
+                return Waited::Done(result);
             }
             self.timer = None;
             if !self.look().await {
-                return None;
+                return Waited::Gone;
+            }
+            left -= 1;
+            if left == 0 {
+                return Waited::Late;
             }
         }
     }

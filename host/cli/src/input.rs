@@ -60,6 +60,8 @@ fn standard_input(has_prompt: bool) -> anyhow::Result<String> {
     if stdin.is_terminal() {
         return Ok(String::new());
     }
+    // A file or /dev/null has an end; only what another program writes to may be silent for ever.
+    let may_be_silent = has_prompt && is_fed(&stdin);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut stdin = stdin.lock();
@@ -86,7 +88,7 @@ fn standard_input(has_prompt: bool) -> anyhow::Result<String> {
     let mut told = false;
     loop {
         // Once something has come, the rest belongs to it: half an input would get an answer to half a question.
-        let received = if has_prompt && bytes.is_empty() {
+        let received = if may_be_silent && bytes.is_empty() {
             receiver.recv_timeout(FIRST_BYTE)
         } else {
             receiver.recv_timeout(PATIENCE)
@@ -95,7 +97,7 @@ fn standard_input(has_prompt: bool) -> anyhow::Result<String> {
             Ok(Ok(piece)) => bytes.extend(piece),
             Ok(Err(error)) => return Err(error).context("standard input can not be read"),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(mpsc::RecvTimeoutError::Timeout) if has_prompt && bytes.is_empty() => {
+            Err(mpsc::RecvTimeoutError::Timeout) if may_be_silent && bytes.is_empty() => {
                 note("standard input is open but silent; going on without it (add `-` to wait for it)");
                 break;
             }
@@ -112,6 +114,14 @@ fn standard_input(has_prompt: bool) -> anyhow::Result<String> {
         }
     }
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// Whether standard input is a pipe or a socket.
+fn is_fed(stdin: &std::io::Stdin) -> bool {
+    use std::os::{fd::AsFd as _, unix::fs::FileTypeExt as _};
+    let Ok(copy) = stdin.as_fd().try_clone_to_owned() else { return false };
+    let facts = std::fs::File::from(copy).metadata();
+    facts.is_ok_and(|facts| facts.file_type().is_fifo() || facts.file_type().is_socket())
 }
 
 /// A file as the model sees it, and its picture if it is one. Empty files are passed over.

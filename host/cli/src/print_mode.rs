@@ -119,8 +119,8 @@ fn chosen_before(models: &Models, session: &Session, default: Option<&str>) -> R
             Ok(Chosen { thinking: level.unwrap_or(chosen.thinking), ..chosen })
         }
         // That something is wrong with a model that is set up, such as a missing key, is for the user to put right.
-        Err(ModelError::UnknownProvider { .. } | ModelError::UnknownModel(_) | ModelError::NoScript) => {
-            let chosen = models.choose(default)?;
+        Err(error @ (ModelError::UnknownProvider { .. } | ModelError::UnknownModel(_) | ModelError::NoScript)) => {
+            let Ok(chosen) = models.choose(default) else { return Err(error) };
             let now = format!("{}/{}", chosen.model.provider, chosen.model.id);
             let note = format!("{before}, which this session used, is not set up any more; going on with {now}");
             Ok(Chosen { note: Some(note), ..chosen })

@@ -185,6 +185,7 @@ mod tests {
     #[test]
     fn a_file_holds_the_start_up_to_the_bound_and_goes_unless_kept() {
         let base = tempfile::tempdir().unwrap();
+        mode(base.path(), 0o700);
         let mut spill = Spill::open(base.path(), "x").unwrap();
         lock(&spill.log).left = 5;
         lock(&spill.log()).write(b"abc");
