@@ -97,7 +97,7 @@ impl Parts {
                 match found(&folder, &grants) {
                     Ok(plugin) => plugins.push(plugin),
                     Err(error) => {
-                        terminal::note(format_args!("the plugin in {} is left out: {error:#}", folder.display()))
+                        terminal::note(format_args!("the plugin in {} is left out: {error:#}", folder.display()));
                     }
                 }
             }

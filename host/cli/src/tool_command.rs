@@ -95,7 +95,7 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
             Content::Text { text } if output.is_error => terminal::plain(text.trim_end_matches('\n')),
             Content::Text { text } => terminal::line(format_args!("{}", text.strip_suffix('\n').unwrap_or(text)))?,
             Content::Image { data, mime_type } => {
-                terminal::line(format_args!("[{mime_type}, {} bytes in base64]", data.len()))?
+                terminal::line(format_args!("[{mime_type}, {} bytes in base64]", data.len()))?;
             }
         }
     }
