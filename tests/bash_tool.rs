@@ -138,7 +138,7 @@ fn a_process_in_a_session_of_its_own_that_keeps_the_pipe_does_not_hold_up_the_ca
     let sandbox = Sandbox::new();
     let text = sandbox.good_call(
         "bash",
-        &bash("setsid sh -c 'echo $$ > pid; sleep 1000' & until test -s pid; do :; done; echo started"),
+        &bash("setsid sh -c 'echo $$ > pid; exec sleep 1000' & until test -s pid; do :; done; echo started"),
     );
     let pid = pid_in(&sandbox.work().join("pid"));
     assert!(text.contains("started\n"), "{text}");
