@@ -63,13 +63,18 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
     let stop = Stop::watch()?;
     let (pipeline, _) = Parts::new(None)?.tools().await?;
-    let ready = pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await;
-    let (output, duration_ms) = match ready {
-        Ok(ready) => tokio::select! {
-            (output, ms) = ready.run(Arc::new(|_, _| {})) => (output, Some(ms)),
-            () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
-        },
-        Err(error) => (atoll_agent::pipeline::failed(&error), None),
+    let calling = async {
+        match pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {
+            Ok(ready) => {
+                let (output, ms) = ready.run(Arc::new(|_, _| {})).await;
+                (output, Some(ms))
+            }
+            Err(error) => (atoll_agent::pipeline::failed(&error), None),
+        }
+    };
+    let (output, duration_ms) = tokio::select! {
+        done = calling => done,
+        () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
     };
     let code = output.details.as_ref().and_then(|details| details["error"]["code"].as_str());
     let status = match (output.is_error, code) {
