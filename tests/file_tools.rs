@@ -1,5 +1,6 @@
 //! The tools `read`, `write`, `edit` and `ls`: what they reach, what they keep, and what they refuse.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::{
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
@@ -372,7 +373,8 @@ fn paths_as_models_write_them_are_understood() {
 #[test]
 fn a_picture_is_read_as_a_picture() {
     let sandbox = Sandbox::new();
-    sandbox.file("dot.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89");
+    let dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    sandbox.file("dot.png", STANDARD.decode(dot).unwrap());
     let record = sandbox.call("read", &json!({"path": "dot.png"}));
     assert_eq!(
         (&record["content"][1]["type"], &record["content"][1]["mimeType"]),

@@ -9,8 +9,8 @@ pub(crate) fn info() -> ToolInfo {
     ToolInfo::new(
         "read",
         "Shows a text file or a picture (PNG, JPEG, GIF, WebP, BMP). A text is cut after 2000 lines or 50 KB, \
-         whichever comes first; the last line of the result then names the offset that continues it. Binary files \
-         are refused.",
+         whichever comes first; the last line of the result then names the offset that continues it. A picture of \
+         more than 2000 pixels on a side is scaled down, and the result says by how much. Binary files are refused.",
     )
     .prompt_snippet("Look into a text file or a picture")
     .prompt_guideline("To look into a file, call read; do not start cat, head or sed for it.")
@@ -31,7 +31,7 @@ pub(crate) fn info() -> ToolInfo {
                 "type": "object",
                 "properties": {
                     "type": { "const": "image" },
-                    "data": { "type": "string", "description": "The file in base64" },
+                    "data": { "type": "string", "description": "The picture as it is shown, in base64" },
                     "mimeType": { "type": "string" },
                     "note": { "type": "string" },
                 },

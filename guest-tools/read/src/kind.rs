@@ -1,5 +1,6 @@
 //! What a file is, by its first bytes.
 
+use atoll_tool_image::{Format, Problem, is_animated_png};
 use atoll_tool_text::format_size;
 
 /// How many bytes are searched for a NUL, which text does not have.
@@ -10,8 +11,8 @@ const SNIFFED: usize = 8192;
 pub(crate) enum Kind {
     /// Text, possibly with bytes that are not UTF-8.
     Text,
-    /// A picture of this media type.
-    Image(&'static str),
+    /// A picture.
+    Image(Format),
     /// Neither.
     Other(Other),
 }
@@ -34,6 +35,12 @@ const ARCHIVE: Other = Other { what: "a compressed archive", advice: "list or un
 const PROGRAM: Other =
     Other { what: "a compiled program", advice: "examine it with programs such as `file`, `nm` or `strings`" };
 const DATABASE: Other = Other { what: "an SQLite database", advice: "query it with `sqlite3`" };
+
+/// Models take it for its still picture or refuse it, so nobody could tell what they have seen.
+const ANIMATED_PNG: Other = Other {
+    what: "an animated PNG",
+    advice: "save the frame to see as a picture of its own, for example with `ffmpeg -i FILE -frames:v 1 FRAME.png`",
+};
 
 /// A file with NUL bytes of no known kind.
 pub(crate) const BINARY: Other =
@@ -62,8 +69,11 @@ const SIGNATURES: [(&[u8], Other); 17] = [
 
 /// Tells what a file is from its first bytes, all that were read of it so far.
 pub(crate) fn of(start: &[u8]) -> Kind {
-    if let Some(mime_type) = image(start) {
-        return Kind::Image(mime_type);
+    if is_animated_png(start) {
+        return Kind::Other(ANIMATED_PNG);
+    }
+    if let Some(format) = Format::of(start) {
+        return Kind::Image(format);
     }
     if let Some((_, other)) = SIGNATURES.iter().find(|(signature, _)| start.starts_with(signature)) {
         return Kind::Other(*other);
@@ -74,37 +84,14 @@ pub(crate) fn of(start: &[u8]) -> Kind {
     Kind::Text
 }
 
-/// The media type of a picture.
-fn image(start: &[u8]) -> Option<&'static str> {
-    if start.starts_with(b"\x89PNG\r\n\x1a\n") {
-        Some("image/png")
-    } else if start.starts_with(b"\xff\xd8\xff") {
-        Some("image/jpeg")
-    } else if start.starts_with(b"GIF87a") || start.starts_with(b"GIF89a") {
-        Some("image/gif")
-    } else if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") {
-        Some("image/webp")
-    } else if start.starts_with(b"BM")
-        && matches!(start.get(14..18), Some([12 | 40 | 52 | 56 | 64 | 108 | 124, 0, 0, 0]))
-    {
-        // Two letters could start a text; the size of the header that follows could not.
-        Some("image/bmp")
-    } else {
-        None
-    }
-}
-
 /// Why a file is not shown, for the model. `size` in bytes.
 pub(crate) fn refusal(path: &str, other: Other, size: u64) -> String {
     format!("{path} is {} ({}) and can not be shown as text; {}.", other.what, format_size(size), other.advice)
 }
 
-/// Why a picture is not shown. `size` and `most` in bytes.
-pub(crate) fn too_large(path: &str, mime_type: &str, size: u64, most: u64) -> String {
-    let (size, most) = (format_size(size), format_size(most));
-    format!(
-        "{path} is a picture ({mime_type}) of {size}, more than the {most} that can be shown; make a smaller copy of it."
-    )
+/// Why a picture is not shown. `problem` is a sentence without its end.
+pub(crate) fn no_picture(path: &str, format: Format, problem: &Problem) -> String {
+    format!("{path} ({format}) can not be shown: {problem}.")
 }
 
 #[cfg(test)]
@@ -113,13 +100,10 @@ mod tests {
 
     #[test]
     fn pictures() {
-        assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"), Kind::Image("image/png"));
-        assert_eq!(of(b"\xff\xd8\xff\xe0"), Kind::Image("image/jpeg"));
-        assert_eq!(of(b"GIF89a..."), Kind::Image("image/gif"));
-        assert_eq!(of(b"RIFF\x10\0\0\0WEBPVP8 "), Kind::Image("image/webp"));
-        assert_eq!(of(b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0"), Kind::Image("image/bmp"));
+        assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"), Kind::Image(Format::Png));
+        assert_eq!(of(b"\xff\xd8\xff\xe0"), Kind::Image(Format::Jpeg));
         assert_eq!(of(b"BMW is a make of car"), Kind::Text);
-        assert_eq!(of(b"RIFF of the year"), Kind::Text);
+        assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0\0acTL"), Kind::Other(ANIMATED_PNG));
     }
 
     #[test]

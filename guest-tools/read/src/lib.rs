@@ -1,15 +1,16 @@
 //! The tool `read`: a part of a text file, or a picture.
 //!
-//! A file is read in pieces of 1 MiB and only the lines to show are kept, so its size costs time but no memory.
+//! A file is read in pieces of 1 MiB. Of a text only the lines to show are kept, so its size costs time but no memory;
+//! a picture is held whole.
 
 mod info;
 mod kind;
+mod picture;
 mod render;
 mod window;
 
 use atoll_plugin::{Call, Error, Tool, ToolInfo, ToolOutput, export_tools, files};
 use atoll_tool_text::{is_not_found, name_path, path_argument, path_spellings, whole_number};
-use base64::Engine;
 use serde_json::json;
 
 use crate::kind::Kind;
@@ -17,10 +18,6 @@ use crate::window::Window;
 
 /// Bytes asked for at a time; the interface gives no more.
 const PIECE: u32 = 1024 * 1024;
-
-/// Bytes of a picture at most. Together with its base64 copy for scripts it must stay under the limit
-/// `output-bytes` in plugin.toml.
-const MAX_IMAGE_BYTES: u64 = 10 * 1024 * 1024;
 
 struct Read;
 
@@ -46,7 +43,7 @@ impl Tool for Read {
         let size = file.metadata().size;
         let first = file.read(PIECE).await.map_err(|error| name_path(&path, error))?;
         match kind::of(&first) {
-            Kind::Image(mime_type) => image(&file, first, &path, mime_type).await,
+            Kind::Image(format) => picture::show(&file, first, &path, format).await,
             Kind::Other(what) => Err(Error::failed(kind::refusal(&path, what, size))),
             Kind::Text => text(&file, &first, &path, size, offset, limit).await,
         }
@@ -98,33 +95,6 @@ async fn text(
     }
     let rendered = render::render(&contents, path, limit)?;
     Ok(ToolOutput::text(rendered.for_model).with_structured(&json!(rendered.for_scripts)))
-}
-
-/// Reads on to the end and shows the picture.
-async fn image(file: &files::Reader, first: Vec<u8>, path: &str, mime_type: &'static str) -> Result<ToolOutput, Error> {
-    let size = file.metadata().size;
-    if size > MAX_IMAGE_BYTES {
-        return Err(Error::failed(kind::too_large(path, mime_type, size, MAX_IMAGE_BYTES)));
-    }
-    let mut data = first;
-    loop {
-        let piece = file.read(PIECE).await.map_err(|error| name_path(path, error))?;
-        if piece.is_empty() {
-            break;
-        }
-        data.extend_from_slice(&piece);
-        if data.len() as u64 > MAX_IMAGE_BYTES {
-            return Err(Error::failed(kind::too_large(path, mime_type, data.len() as u64, MAX_IMAGE_BYTES)));
-        }
-    }
-    let note = format!("Read image file [{mime_type}]");
-    let structured = json!({
-        "type": "image",
-        "data": base64::engine::general_purpose::STANDARD.encode(&data),
-        "mimeType": mime_type,
-        "note": note,
-    });
-    Ok(ToolOutput::text(note).with_image(data, mime_type).with_structured(&structured))
 }
 
 export_tools!(Read);

@@ -5,20 +5,9 @@ use std::{
     time::Instant,
 };
 
-use atoll_table::{
-    Error, Invocation, Progress, Registered, Table, ToolOutput,
-    tool::{ExecutionMode, Exposure},
-};
+pub use atoll_table::Caller;
+use atoll_table::{Error, Invocation, Progress, Registered, Table, ToolOutput, tool::ExecutionMode};
 use serde_json::Value;
-
-/// Who calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// A model, which may call what is declared to it.
-    Model,
-    /// A person at the command line.
-    Person,
-}
 
 /// The table, and the one way through it.
 #[derive(Clone)]
@@ -80,22 +69,11 @@ impl Pipeline {
     /// # Errors
     /// `not-found` or `ambiguous` for the name, `invalid-arguments` for the rest.
     pub async fn ready(&self, caller: Caller, id: &str, name: &str, arguments: Value) -> Result<Ready, Error> {
-        let entry = self.table(|table| {
-            let entry = table.find(name)?;
-            // To a model, what is not declared does not exist.
-            let declared = table.is_active(name) || entry.tool.exposure == Exposure::Deferred;
-            if caller == Caller::Model && !declared {
-                return Err(Error::NotFound(format!("there is no tool `{name}` among those you can call")));
-            }
-            Ok(entry)
-        })?;
-        let arguments = if entry.tool.prepares {
-            entry.runner.prepare(entry.tool.name.clone(), arguments).await?
-        } else {
-            arguments
-        };
+        let entry = self.table(|table| table.reach(caller, name))?;
+        let arguments =
+            if entry.tool.prepares { entry.runner.prepare(entry.local.clone(), arguments).await? } else { arguments };
         let arguments = entry.checker().check(arguments)?;
-        let invocation = Invocation { id: id.to_owned(), parent_id: None, tool: entry.tool.name.clone(), arguments };
+        let invocation = Invocation { id: id.to_owned(), parent_id: None, tool: entry.local.clone(), arguments };
         Ok(Ready { entry, invocation })
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use atoll_agent::{Pipeline, models::Models, settings::Settings};
 use atoll_caps::{Digest, Effective, GrantState, Grants, Manifest, PluginName};
 use atoll_engine::{LoadedPlugin, PluginHost, UserPlugin};
-use atoll_table::{Table, model::ModelProvider};
+use atoll_table::{Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
 use crate::{builtins, directories::Directories, terminal};
@@ -40,7 +40,7 @@ impl Parts {
         let (table, user) = tokio::join!(self.builtin_table(), self.user_plugins());
         let mut table = table?;
         for plugin in &user {
-            if let Err(error) = register(&mut table, plugin) {
+            if let Err(error) = register(&mut table, Registration::user(&plugin.name), plugin) {
                 terminal::note(format_args!("the plugin {} is left out: {error}", plugin.name));
             }
         }
@@ -63,7 +63,7 @@ impl Parts {
         let mut table = Table::new();
         for loaded in join_all(loading).await {
             let plugin = loaded.context("a built-in plugin could not be loaded")??;
-            register(&mut table, &plugin)?;
+            register(&mut table, Registration::builtin(&plugin.name), &plugin)?;
         }
         Ok(table)
     }
@@ -159,9 +159,9 @@ pub(crate) fn manifest_beside(file: &Path, name: PluginName) -> anyhow::Result<M
     }
 }
 
-fn register(table: &mut Table, plugin: &LoadedPlugin) -> Result<(), atoll_table::Error> {
+fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), atoll_table::Error> {
     match &plugin.tools {
-        Some((tools, runner)) => table.register(&plugin.name, tools.clone(), runner),
+        Some((tools, runner)) => table.register(who, tools.clone(), runner),
         None => Ok(()),
     }
 }

@@ -4,15 +4,25 @@
 //! This crate is pure: it must never know wasmtime or tokio, touch a file or the network, or start a thread.
 
 pub mod arguments;
+pub mod batch;
 pub mod content;
+pub mod describe;
 pub mod error;
+pub mod hooks;
 pub mod model;
+pub mod names;
+pub mod nesting;
+pub mod reach;
 pub mod registry;
 pub mod runner;
+pub mod search;
+#[cfg(test)]
+mod test_tools;
 pub mod tool;
 
 pub use content::Content;
 pub use error::Error;
-pub use registry::{Registered, Table};
+pub use reach::Caller;
+pub use registry::{Origin, Registered, Registration, Table};
 pub use runner::{Invocation, Progress, ToolOutput, ToolRunner};
 pub use tool::Tool;

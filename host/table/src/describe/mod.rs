@@ -1,0 +1,61 @@
+//! JSON Schema as a compact TypeScript type: how a tool looks to a script and to a model that searched for it.
+
+mod reference;
+mod render;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Registered, Table};
+
+/// The longest type, in bytes. What does not fit is left out and counted, or is `unknown`.
+pub const MAX_BYTES: usize = 16 * 1024;
+
+/// A tool as searches and descriptions show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Its unique name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Its arguments and result, see [`signature`].
+    pub shape: String,
+    /// It is active now.
+    pub active: bool,
+}
+
+impl Table {
+    /// How a tool of this table looks.
+    pub fn summary(&self, entry: &Registered) -> Summary {
+        Summary {
+            name: entry.tool.name.clone(),
+            description: entry.tool.description.clone(),
+            shape: signature(&entry.tool.parameters, entry.tool.output_schema.as_ref()),
+            active: self.is_active(&entry.tool.name),
+        }
+    }
+}
+
+/// A schema as a type. Types that it names come before, a line or more each: `type Node = …;`.
+pub fn shape(schema: &Value) -> String {
+    let (types, main) = render::render(schema, MAX_BYTES, &mut HashSet::new());
+    types + &main
+}
+
+/// Arguments and result as the type of an async function, `(args: …) => Promise<…>`. Without a schema, the result is
+/// `unknown`.
+pub fn signature(parameters: &Value, output: Option<&Value>) -> String {
+    let room = MAX_BYTES / 2 - 64;
+    let mut taken = HashSet::new();
+    let (types, arguments) = render::render(parameters, room, &mut taken);
+    let (more, result) = match output {
+        Some(output) => render::render(output, room, &mut taken),
+        None => (String::new(), "unknown".to_owned()),
+    };
+    format!("{types}{more}(args: {arguments}) => Promise<{result}>")
+}

@@ -1,0 +1,100 @@
+//! Which name each tool goes by, given who else claims the one its plugin gave it.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use serde::Serialize;
+
+use super::{Origin, Registered, Table};
+use crate::{names::qualified, tool::Exposure};
+
+/// A name that more than one plugin gave to a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Collision {
+    /// The name.
+    pub name: String,
+    /// The plugin whose tool answers to it, if one does.
+    pub answers: Option<String>,
+    /// The plugins that claim it, and the name each one's tool can be reached by; `None` for a built-in tool that
+    /// another stands in for.
+    pub claims: Vec<(String, Option<String>)>,
+}
+
+impl Table {
+    /// Gives each tool the name and exposure that follow from who else claims its name.
+    pub(super) fn settle(&mut self) {
+        let mut claims: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, entry) in self.tools.iter().enumerate() {
+            if entry.wanted_exposure != Exposure::Hidden {
+                claims.entry(&entry.local).or_default().push(index);
+            }
+        }
+        let mut names: HashMap<String, usize> = HashMap::new();
+        let mut replaced = HashSet::new();
+        let mut without = Vec::new();
+        for (local, claimants) in &claims {
+            let builtin = claimants.iter().copied().find(|index| self.tools[*index].origin == Origin::Builtin);
+            let replacing = claimants.iter().copied().filter(|index| self.tools[*index].replaces);
+            let owner = match (builtin, replacing.collect::<Vec<usize>>().as_slice()) {
+                (None, _) => (claimants.len() == 1).then(|| claimants[0]),
+                (Some(builtin), []) => Some(builtin),
+                (Some(builtin), standing_in) => {
+                    replaced.insert(builtin);
+                    (standing_in.len() == 1).then(|| standing_in[0])
+                }
+            };
+            if let Some(owner) = owner {
+                names.insert((*local).to_owned(), owner);
+            }
+            without
+                .extend(claimants.iter().copied().filter(|index| Some(*index) != owner && !replaced.contains(index)));
+        }
+        // In the order of registration, so that a digest is only ever needed by the later tool.
+        without.sort_unstable();
+        // A name that is ambiguous is no tool's own, and must not become another's generated one.
+        let claimed: HashSet<String> = claims.keys().map(|name| (*name).to_owned()).collect();
+        for index in without {
+            let entry = &self.tools[index];
+            let seed = format!("{:?}\0{}\0{}", entry.origin, entry.plugin, entry.local);
+            let is_taken = |name: &str| names.contains_key(name) || claimed.contains(name);
+            let name = qualified(&entry.plugin, &entry.local, &seed, is_taken);
+            names.insert(name, index);
+        }
+        let mut shown: Vec<Option<&str>> = vec![None; self.tools.len()];
+        for (name, index) in &names {
+            shown[*index] = Some(name);
+        }
+        let mut changed = Vec::new();
+        for (index, entry) in self.tools.iter().enumerate() {
+            let name = shown[index].unwrap_or(&entry.local);
+            let exposure = if shown[index].is_some() { entry.wanted_exposure } else { Exposure::Hidden };
+            if entry.tool.name != name || entry.tool.exposure != exposure {
+                changed.push((index, Arc::new(entry.shown_as(name.to_owned(), exposure))));
+            }
+        }
+        for (index, entry) in changed {
+            self.tools[index] = entry;
+        }
+        self.names = names;
+    }
+
+    /// The names that more than one plugin claims, sorted.
+    pub fn collisions(&self) -> Vec<Collision> {
+        let mut claims: BTreeMap<&str, Vec<&Arc<Registered>>> = BTreeMap::new();
+        for entry in self.tools.iter().filter(|entry| entry.wanted_exposure != Exposure::Hidden) {
+            claims.entry(&entry.local).or_default().push(entry);
+        }
+        (claims.into_iter().filter(|(_, entries)| entries.len() > 1))
+            .map(|(name, entries)| Collision {
+                name: name.to_owned(),
+                answers: self.names.get(name).map(|index| self.tools[*index].plugin.clone()),
+                claims: (entries.iter())
+                    .map(|entry| (entry.plugin.clone(), (!entry.is_hidden()).then(|| entry.tool.name.clone())))
+                    .collect(),
+            })
+            .collect()
+    }
+}

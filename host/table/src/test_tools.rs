@@ -1,0 +1,59 @@
+//! What tests in this crate have in common.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::{
+    Error, Invocation, Progress, Tool, ToolOutput, ToolRunner,
+    tool::{Annotations, ExecutionMode, Exposure, Namespace},
+};
+
+struct Nothing;
+
+impl ToolRunner for Nothing {
+    fn prepare(&self, _: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
+        Box::pin(async { Ok(arguments) })
+    }
+    fn call(&self, _: Invocation, _: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
+        Box::pin(async { Ok(ToolOutput::default()) })
+    }
+    fn allowed(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+pub(crate) fn runner() -> Arc<dyn ToolRunner> {
+    Arc::new(Nothing)
+}
+
+pub(crate) fn tool(name: &str) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        label: name.to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+        output_schema: None,
+        prompt_snippet: None,
+        prompt_guidelines: Vec::new(),
+        exposure: Exposure::Direct,
+        default_active: true,
+        execution_mode: ExecutionMode::Parallel,
+        namespace: None,
+        annotations: Annotations::default(),
+        prepares: false,
+    }
+}
+
+pub(crate) fn exposed(name: &str, exposure: Exposure) -> Tool {
+    Tool { exposure, ..tool(name) }
+}
+
+pub(crate) fn described(name: &str, description: &str) -> Tool {
+    Tool { description: description.to_owned(), ..tool(name) }
+}
+
+pub(crate) fn namespace(name: &str, alias: &str) -> Namespace {
+    Namespace { name: name.to_owned(), aliases: vec![alias.to_owned()], description: None, instructions: None }
+}
