@@ -45,6 +45,7 @@ macro_rules! kind {
                     "atoll:plugin/log@0.1.0": ::atoll_plugin::log,
                     "atoll:plugin/clock@0.1.0": ::atoll_plugin::clock,
                     "atoll:plugin/progress@0.1.0": ::atoll_plugin::progress,
+                    "atoll:plugin/workers@0.1.0": ::atoll_plugin::workers,
                     "atoll:plugin/files@0.1.0": ::atoll_plugin::files,
                     "atoll:plugin/http@0.1.0": ::atoll_plugin::http,
                     "atoll:plugin/process@0.1.0": ::atoll_plugin::process,
@@ -80,6 +81,15 @@ kind!(
     inline: "package atoll:sdk; world provider-auth-plugin {
         include atoll:plugin/capabilities@0.1.0;
         export atoll:plugin/provider-auth@0.1.0;
+    }",
+    path: "../../wit",
+);
+// Nor has it one for shares of work: a component that has them exports `tools` or another kind too.
+kind!(
+    worker_plugin, "export_worker_plugin", "::atoll_plugin::bindings::worker_plugin",
+    inline: "package atoll:sdk; world worker-plugin {
+        include atoll:plugin/capabilities@0.1.0;
+        export atoll:plugin/worker@0.1.0;
     }",
     path: "../../wit",
 );

@@ -27,3 +27,4 @@ export_macro!($ __export_tools, tool_plugin, export_tool_plugin, tools);
 export_macro!($ __export_provider, provider_plugin, export_provider_plugin, provider);
 export_macro!($ __export_provider_auth, provider_auth_plugin, export_provider_auth_plugin, provider_auth);
 export_macro!($ __export_extension, extension_plugin, export_extension_plugin, extension);
+export_macro!($ __export_worker, worker_plugin, export_worker_plugin, worker);

@@ -54,7 +54,7 @@ mod stream;
 pub mod tool;
 
 pub use bindings::capabilities::atoll::plugin::{
-    clock, files, http, listener, log, models, process, progress, secrets, session, store, table, types, ui,
+    clock, files, http, listener, log, models, process, progress, secrets, session, store, table, types, ui, workers,
 };
 pub use bindings::capabilities::{wit_future, wit_stream};
 pub use stream::next_chunk;
@@ -64,6 +64,9 @@ pub use types::{Content, Error, ToolOutput};
 /// Runs a future of this instance beside the call that started it; the call's result need not wait for it.
 pub use wit_bindgen::spawn_local;
 pub use wit_bindgen::{FutureReader, FutureWriter, StreamReader, StreamResult, StreamWriter};
+
+/// Waits for a future while nothing else of this instance runs: for code that can not be `async`.
+pub use wit_bindgen::block_on;
 
 /// The code generator's runtime, for the macros of this crate. Not part of what this crate promises.
 #[doc(hidden)]
@@ -95,4 +98,11 @@ pub mod provider_auth {
 pub mod extension {
     pub use crate::bindings::extension_plugin::exports::atoll::plugin::extension::*;
     pub use crate::export::extension as export;
+}
+
+/// The export `worker`: implement [`Guest`](worker::Guest) and pass the type to [`worker::export!`], beside another
+/// export. [`workers::run`] calls it in another instance.
+pub mod worker {
+    pub use crate::bindings::worker_plugin::exports::atoll::plugin::worker::*;
+    pub use crate::export::worker as export;
 }

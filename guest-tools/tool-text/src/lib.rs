@@ -2,13 +2,15 @@
 
 mod footer;
 mod number;
+mod order;
 mod path;
 mod problem;
 mod truncate;
 mod utf8;
 
 pub use footer::{format_size, showing, with_footer};
-pub use number::whole_number;
+pub use number::{at_least, whole_number};
+pub use order::compare_paths;
 pub use path::{path_argument, path_spellings};
 pub use problem::{is_not_found, name_path};
 pub use truncate::{Cut, Head, Tail, ceil_boundary, count_lines, floor_boundary, head, tail};

@@ -17,9 +17,23 @@ pub fn whole_number(name: &str, value: Option<f64>, least: u32) -> Result<Option
     Ok(Some(number as usize))
 }
 
+/// A number from an argument as a whole one of at least `least`, whatever was asked for.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+pub fn at_least(number: f64, least: usize) -> usize {
+    (number as usize).max(least)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_bounded() {
+        let cases = [(5.0, 1, 5), (0.0, 1, 1), (-3.0, 0, 0), (2.5, 0, 2), (f64::NAN, 1, 1), (1e300, 1, usize::MAX)];
+        for (number, least, expected) in cases {
+            assert_eq!(at_least(number, least), expected, "{number}");
+        }
+    }
 
     #[test]
     fn takes_whole_numbers_only() {

@@ -20,7 +20,13 @@ pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
 /// How many tool calls may run at once. Further calls wait for one to end.
 pub(crate) const MAX_CALLS: usize = 1_000;
 
-/// How many instances may exist at once: those of calls, and those that live as long as the session. Address space
+/// How many shares of work may be computed at once, over all plugins: as many as there are cores.
+pub(crate) fn max_workers() -> usize {
+    thread::available_parallelism().map_or(1, std::num::NonZero::get).min(128)
+}
+
+/// How many instances may exist at once: those of calls, their workers, and those that live as long as the
+/// session. Address space
 /// is reserved for each, memory is used only by those that run.
 const MAX_INSTANCES: u32 = 1_200;
 

@@ -16,9 +16,9 @@ use crate::{bindings, convert};
 const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
-const SERVED: &[&str] = &["types", "log", "clock", "progress", "files", "http", "process", "store"];
+const SERVED: &[&str] = &["types", "log", "clock", "progress", "workers", "files", "http", "process", "store"];
 /// Interfaces of the contract that this host calls.
-const SERVED_EXPORTS: &[&str] = &["tools", "provider"];
+const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider"];
 /// The WASI packages that language runtimes need; none of them reaches anything outside of the instance.
 const WASI: &[&str] = &["wasi:cli/", "wasi:clocks/", "wasi:random/", "wasi:io/", "wasi:filesystem/"];
 
@@ -125,7 +125,13 @@ pub(crate) fn check(surface: &Surface, effective: &Effective) -> Result<(), Erro
             return Err(mismatch(name, ""));
         }
     }
-    if surface.exports.is_empty() {
+    if surface.all_imports.iter().any(|name| contract_name(name).is_some_and(|(interface, _)| interface == "workers"))
+        && !surface.exports.contains("worker")
+    {
+        return Err(Error::Failed(format!("it imports {PACKAGE}workers, but does not export {PACKAGE}worker")));
+    }
+    // Shares of work are no use by themselves.
+    if !surface.exports.iter().any(|interface| interface != "worker") {
         let exported: Vec<&str> = surface.all_exports.iter().map(String::as_str).collect();
         return Err(Error::Failed(format!(
             "it is a component, but exports neither {PACKAGE}tools nor {PACKAGE}provider (it exports {})",

@@ -21,6 +21,7 @@ mod provider_plugin;
 mod state;
 mod tool_plugin;
 mod trap;
+mod workers;
 
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;

@@ -84,6 +84,8 @@ pub(crate) struct CpuMeter {
     yielded: AtomicBool,
     budget: CpuBudget,
     limit_ms: u64,
+    /// Whose work this is a share of: its time is that one's too.
+    caller: Option<Arc<CpuMeter>>,
 }
 
 /// `since` while the store is not being polled.
@@ -98,7 +100,15 @@ impl CpuMeter {
             yielded: AtomicBool::new(false),
             budget,
             limit_ms: limits.cpu_ms,
+            caller: None,
         }
+    }
+
+    /// For an instance that does a share of the work that `caller` measures.
+    pub(crate) fn of_worker(caller: Arc<Self>, limits: &Limits) -> Self {
+        // What a long-lived instance used is forgotten whenever it waits, so there is nothing to add to.
+        let caller = (caller.budget == CpuBudget::Total).then_some(caller);
+        Self { caller, ..Self::new(CpuBudget::Total, limits) }
     }
 
     fn now(&self) -> u64 {
@@ -117,7 +127,11 @@ impl CpuMeter {
 
     fn leave(&self) {
         let since = self.since.swap(IDLE, Ordering::Relaxed);
-        self.used.fetch_add(self.now().saturating_sub(since), Ordering::Relaxed);
+        let spent = self.now().saturating_sub(since);
+        self.used.fetch_add(spent, Ordering::Relaxed);
+        if let Some(caller) = &self.caller {
+            caller.used.fetch_add(spent, Ordering::Relaxed);
+        }
         if self.budget == CpuBudget::Stretch && !self.yielded.load(Ordering::Relaxed) {
             self.used.store(0, Ordering::Relaxed);
         }
@@ -126,7 +140,9 @@ impl CpuMeter {
     fn spent_ms(&self) -> u64 {
         let since = self.since.load(Ordering::Relaxed);
         let running = if since == IDLE { 0 } else { self.now().saturating_sub(since) };
-        (self.used.load(Ordering::Relaxed) + running) / 1_000
+        // The caller's time has this one's in it, and that of the other workers.
+        let used = self.caller.as_ref().map_or(&self.used, |caller| &caller.used).load(Ordering::Relaxed);
+        (used + running) / 1_000
     }
 
     /// Called at each tick of the epoch while wasm runs: ends it if the budget is spent, else lets others run.
@@ -171,5 +187,42 @@ impl<F: Future> Future for Metered<F> {
         meter.leave();
         ticker.leave();
         polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread::sleep, time::Duration};
+
+    use super::*;
+
+    fn work(meter: &CpuMeter) {
+        meter.enter();
+        sleep(Duration::from_millis(5));
+        meter.leave();
+    }
+
+    #[test]
+    fn time_of_workers_is_that_of_their_caller() {
+        let limits = Limits::default();
+        let caller = Arc::new(CpuMeter::new(CpuBudget::Total, &limits));
+        let one = CpuMeter::of_worker(Arc::clone(&caller), &limits);
+        let other = CpuMeter::of_worker(Arc::clone(&caller), &limits);
+        work(&one);
+        work(&other);
+        for meter in [&*caller, &one, &other] {
+            assert!(meter.spent_ms() >= 10);
+        }
+    }
+
+    #[test]
+    fn workers_of_a_long_lived_instance_have_their_own_budget() {
+        let limits = Limits::default();
+        let caller = Arc::new(CpuMeter::new(CpuBudget::Stretch, &limits));
+        let worker = CpuMeter::of_worker(Arc::clone(&caller), &limits);
+        work(&worker);
+        work(&worker);
+        assert!(worker.spent_ms() >= 10);
+        assert_eq!(caller.spent_ms(), 0);
     }
 }

@@ -17,6 +17,7 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective) -> wasmtime::Result
     contract::log::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::clock::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::progress::add_to_linker::<_, Host>(&mut linker, data)?;
+    contract::workers::add_to_linker::<_, Host>(&mut linker, data)?;
     if effective.allows_interface(Capability::Files) {
         contract::files::add_to_linker::<_, Host>(&mut linker, data)?;
     }

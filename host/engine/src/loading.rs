@@ -17,7 +17,7 @@ use wasmtime::{
 
 use crate::{
     aot_cache::AotCache,
-    config::{MAX_CALLS, Purpose, Ticker},
+    config::{MAX_CALLS, Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
     files::MutationLocks,
     http_client::HttpClient,
@@ -25,6 +25,7 @@ use crate::{
     provider_plugin::ProviderPlugin,
     state::{Places, PluginContext, PluginState, Shared},
     tool_plugin::ToolPlugin,
+    workers::WorkerPlugin,
 };
 
 /// The largest component that is compiled.
@@ -104,6 +105,7 @@ impl PluginHost {
             locks: MutationLocks::default(),
             ticker: Arc::new(ticker),
             calls: Semaphore::new(MAX_CALLS),
+            workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
@@ -205,10 +207,17 @@ impl PluginHost {
             effective,
             shared: Arc::clone(&self.shared),
             roots: OnceLock::new(),
+            worker: OnceLock::new(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
         });
         let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None };
+        if surface.exports.contains("worker") {
+            let worker = WorkerPlugin::new(self.engine.clone(), pre.clone()).map_err(|reason| {
+                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
+            })?;
+            context.worker.get_or_init(|| worker);
+        }
         if surface.exports.contains("tools") {
             let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(|reason| {
                 Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))

@@ -17,6 +17,7 @@ use crate::{
     files::{MutationLocks, Roots},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
+    workers::WorkerPlugin,
 };
 
 /// How much of what a guest writes to its standard error is kept to explain a crash, in bytes.
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) ticker: Arc<Ticker>,
     /// A permit for each tool call under way, so that a burst waits for the pool instead of overrunning it.
     pub(crate) calls: Semaphore,
+    /// A permit for each share of work under way.
+    pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
 }
@@ -80,6 +83,8 @@ pub(crate) struct PluginContext {
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     pub(crate) roots: OnceLock<Roots>,
+    /// What does shares of its work, if it exports that.
+    pub(crate) worker: OnceLock<WorkerPlugin>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
@@ -102,6 +107,8 @@ pub(crate) struct PluginState {
     /// Where partial results of the running calls go.
     pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
     pub(crate) log_lines: u32,
+    /// This instance does a share of another's work.
+    pub(crate) is_worker: bool,
 }
 
 impl WasiView for PluginState {
@@ -153,7 +160,16 @@ impl PluginContext {
 
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget) -> Prepared {
-        let meter = Arc::new(CpuMeter::new(budget, &self.limits));
+        self.metered_store(engine, CpuMeter::new(budget, &self.limits), false)
+    }
+
+    /// A new store for an instance that does a share of the work of the one that `caller` measures.
+    pub(crate) fn worker_store(self: &Arc<Self>, engine: &wasmtime::Engine, caller: Arc<CpuMeter>) -> Prepared {
+        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), true)
+    }
+
+    fn metered_store(self: &Arc<Self>, engine: &wasmtime::Engine, meter: CpuMeter, is_worker: bool) -> Prepared {
+        let meter = Arc::new(meter);
         let stderr = MemoryOutputPipe::new(STDERR_KEPT);
         let mut wasi = WasiCtx::builder();
         wasi.stderr(stderr.clone()).max_random_size(1 << 20);
@@ -168,6 +184,7 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             progress: Arc::clone(&progress),
             log_lines: 0,
+            is_worker,
         };
         let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.space);

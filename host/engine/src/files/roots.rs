@@ -23,12 +23,14 @@ struct Root {
     /// The file's name, if it is one.
     file: Option<PathBuf>,
     access: Access,
+    /// Something of the host's own is beneath `dir`, or the other way round. Otherwise no name in it can lead there.
+    guarded: bool,
 }
 
 impl Root {
     /// Opens `path` beneath `within`, which is what the user named: between the two may be a link that was put
     /// there by someone else.
-    fn open(root: &ScopedRoot) -> io::Result<Self> {
+    fn open(root: &ScopedRoot, excluded: &[PathBuf]) -> io::Result<Self> {
         let within = Dir::open_ambient_dir(&root.within, ambient_authority());
         let real = root.path.canonicalize()?;
         let (dir, file) = match within {
@@ -42,7 +44,11 @@ impl Root {
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { given: root.path.clone(), real, dir, file, access: root.access })
+        let base = if file.is_some() { real.parent().unwrap_or(&real) } else { &real };
+        // `dir` is beneath `within` for certain; that it is at `real` too was true a moment ago.
+        let bounds = [base.to_owned(), root.within.canonicalize().unwrap_or_else(|_| root.within.clone())];
+        let guarded = excluded.iter().any(|kept| bounds.iter().any(|at| kept.starts_with(at) || at.starts_with(kept)));
+        Ok(Self { given: root.path.clone(), real, dir, file, access: root.access, guarded })
     }
 
     /// The path relative to `dir`, if it is this root or beneath it.
@@ -72,6 +78,8 @@ pub(super) struct Located<'a> {
     pub(super) dir: &'a Dir,
     /// Relative to `dir`; `.` for the root itself.
     pub(super) relative: PathBuf,
+    /// What is opened may turn out to be the host's own.
+    pub(super) guarded: bool,
     /// For messages.
     pub(super) absolute: PathBuf,
 }
@@ -94,19 +102,19 @@ impl Roots {
     /// Opens the roots that exist. A root that appears later is not seen, except the spill folder, which the
     /// host makes before anything is written there.
     pub(crate) fn open(plugin: &str, effective: &Effective, places: &Places) -> Self {
+        let excluded = [&places.atoll_home, &places.cache]
+            .into_iter()
+            .filter(|path| !path.as_os_str().is_empty())
+            .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
+            .collect::<Vec<_>>();
         let mut roots = Vec::new();
         for root in effective.scoped_roots(&places.root_vars()) {
-            match Root::open(&root) {
+            match Root::open(&root, &excluded) {
                 Ok(root) => roots.push(root),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(reason) => tracing::warn!(plugin, root = %root.path.display(), %reason, "a root can not be opened"),
             }
         }
-        let excluded = [&places.atoll_home, &places.cache]
-            .into_iter()
-            .filter(|path| !path.as_os_str().is_empty())
-            .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
-            .collect();
         Self {
             effective: effective.clone(),
             vars: places.root_vars(),
@@ -151,7 +159,7 @@ impl Roots {
                 continue;
             }
             if let Some(relative) = root.relative(path) {
-                return Ok(Located { dir: &root.dir, relative, absolute: path.to_owned() });
+                return Ok(Located { dir: &root.dir, relative, guarded: root.guarded, absolute: path.to_owned() });
             }
         }
         Err(self.denied(path, access))

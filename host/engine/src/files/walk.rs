@@ -1,6 +1,10 @@
 //! Walking a tree with ignore rules, on a thread of its own.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use atoll_caps::Access;
 use atoll_table::Error;
@@ -9,8 +13,12 @@ use tokio::sync::mpsc;
 
 use super::{FileKind, Roots, io_error::explain};
 
-/// How many found files may wait to be taken.
-const QUEUE: usize = 4_096;
+/// How many files a walking thread finds before it hands them on.
+const BATCH: usize = 256;
+/// How many batches may wait to be taken.
+const QUEUE: usize = 16;
+/// How long a step of a walk waits for more, once it has something.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// What a walk visits.
 #[derive(Clone, Debug)]
@@ -22,6 +30,7 @@ pub(crate) struct WalkPlan {
     pub(crate) globs: Vec<String>,
     pub(crate) max_depth: Option<u32>,
     pub(crate) directories: bool,
+    pub(crate) sizes: bool,
 }
 
 /// A file found by a walk, with its path relative to the walk's root.
@@ -42,10 +51,34 @@ pub(crate) struct FoundContent {
 
 /// A walk under way. Dropped: it stops.
 pub(crate) struct FileWalk {
-    found: mpsc::Receiver<FoundFile>,
-    /// Taken, but handed back.
-    returned: Vec<FoundFile>,
+    found: mpsc::Receiver<Vec<FoundFile>>,
+    /// Received, not taken yet.
+    waiting: VecDeque<FoundFile>,
     root: PathBuf,
+}
+
+/// What one walking thread has found. Dropped: handed on.
+struct Batch {
+    files: Vec<FoundFile>,
+    sender: mpsc::Sender<Vec<FoundFile>>,
+}
+
+impl Batch {
+    fn push(&mut self, file: FoundFile) -> WalkState {
+        self.files.push(file);
+        if self.files.len() < BATCH || self.flush() { WalkState::Continue } else { WalkState::Quit }
+    }
+
+    /// Hands on what there is. False if nobody wants it any more.
+    fn flush(&mut self) -> bool {
+        self.files.is_empty() || self.sender.blocking_send(std::mem::take(&mut self.files)).is_ok()
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.flush();
+    }
 }
 
 impl Roots {
@@ -89,29 +122,28 @@ impl Roots {
                         .is_ok_and(|real| beneath(&readable, &real) && !beneath(&excluded, &real))
             });
         let (sender, found) = mpsc::channel(QUEUE);
-        let directories = plan.directories;
+        let (directories, sizes) = (plan.directories, plan.sizes);
         let base = real.clone();
         std::thread::Builder::new()
             .name("atoll-walk".to_owned())
             .spawn(move || {
                 builder.build_parallel().run(|| {
-                    let sender = sender.clone();
+                    let mut batch = Batch { files: Vec::new(), sender: sender.clone() };
                     let base = base.clone();
-                    Box::new(move |entry| match entry.ok().and_then(|entry| describe(&entry, &base, directories)) {
-                        Some(file) => match sender.blocking_send(file) {
-                            Ok(()) => WalkState::Continue,
-                            Err(_) => WalkState::Quit,
-                        },
-                        None => WalkState::Continue,
+                    Box::new(move |entry| {
+                        match entry.ok().and_then(|entry| describe(&entry, &base, directories, sizes)) {
+                            Some(file) => batch.push(file),
+                            None => WalkState::Continue,
+                        }
                     })
                 });
             })
             .map_err(|error| explain("walk", &root, &error))?;
-        Ok(FileWalk { found, returned: Vec::new(), root: real })
+        Ok(FileWalk { found, waiting: VecDeque::new(), root: real })
     }
 }
 
-fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool) -> Option<FoundFile> {
+fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool, sizes: bool) -> Option<FoundFile> {
     let relative = entry.path().strip_prefix(base).ok()?;
     if relative.as_os_str().is_empty() {
         return None;
@@ -131,25 +163,36 @@ fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool) -> Option<
     } else {
         FileKind::Other
     };
-    let size = if kind == FileKind::File { entry.metadata().map_or(0, |facts| facts.len()) } else { 0 };
+    let size = if sizes && kind == FileKind::File { entry.metadata().map_or(0, |facts| facts.len()) } else { 0 };
     Some(FoundFile { path, kind, size })
 }
 
 impl FileWalk {
     /// The next files, up to `max`; empty at the end.
     pub(crate) async fn next(&mut self, max: usize) -> Vec<FoundFile> {
-        if !self.returned.is_empty() {
-            let kept = self.returned.len().saturating_sub(max.max(1));
-            return self.returned.split_off(kept);
+        let max = max.max(1);
+        let deadline = tokio::time::Instant::now() + GATHER;
+        while self.waiting.len() < max {
+            let batch = if self.waiting.is_empty() {
+                self.found.recv().await
+            } else {
+                // A step costs more than what it brings, so it waits a little to bring more.
+                tokio::time::timeout_at(deadline, self.found.recv()).await.unwrap_or_default()
+            };
+            match batch {
+                Some(batch) => self.waiting.extend(batch),
+                None => break,
+            }
         }
-        let mut files = Vec::new();
-        self.found.recv_many(&mut files, max.max(1)).await;
-        files
+        let count = self.waiting.len().min(max);
+        self.waiting.drain(..count).collect()
     }
 
     /// Hands files back, for a later [`Self::next`].
     pub(crate) fn give_back(&mut self, files: Vec<FoundFile>) {
-        self.returned.extend(files);
+        for file in files.into_iter().rev() {
+            self.waiting.push_front(file);
+        }
     }
 
     /// The absolute path of a found file.

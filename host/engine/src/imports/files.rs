@@ -286,6 +286,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             globs: options.globs,
             max_depth: options.max_depth,
             directories: options.directories,
+            sizes: options.sizes,
         };
         match blocking(move || plugin.roots().walk(&plan)).await {
             Ok(walk) => {
