@@ -393,5 +393,7 @@ fn a_plugin_that_brings_a_tool_of_a_known_name_does_not_take_it_over_goose_9662(
     sandbox.file("a.txt", "real\n");
     let run = sandbox.atoll().args(["tool", "call", "read", "{\"path\":\"a.txt\"}"]).run().ok();
     assert_eq!(run.stdout, "real\n");
-    assert!(run.one_line().contains("impostor"), "{run:#?}");
+    assert_eq!(run.stderr, "");
+    let list = sandbox.atoll().args(["tool", "list", "--json"]).run().ok();
+    assert!(list.stdout.contains("\"impostor__read\""), "{list:#?}");
 }
