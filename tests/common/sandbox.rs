@@ -84,8 +84,13 @@ impl Sandbox {
 
     /// The program, in the workspace.
     pub(crate) fn atoll(&self) -> Command {
+        self.equipped(Command::new())
+    }
+
+    /// A command with the directories of this sandbox.
+    pub(crate) fn equipped(&self, command: Command) -> Command {
         let root = self.root();
-        Command::new()
+        command
             .cwd(self.work())
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", root.join("home"))

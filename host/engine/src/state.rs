@@ -34,6 +34,8 @@ pub struct Places {
     pub atoll_home: PathBuf,
     /// The cache directory: likewise out of reach.
     pub cache: PathBuf,
+    /// Where sessions are kept: likewise out of reach.
+    pub sessions: PathBuf,
     /// Where long outputs are spilled; made when first needed.
     pub spill: PathBuf,
     /// Folders with skills.
@@ -82,7 +84,7 @@ pub(crate) struct PluginContext {
     pub(crate) effective: Effective,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) roots: OnceLock<Roots>,
+    pub(crate) roots: OnceLock<Arc<Roots>>,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
@@ -92,8 +94,8 @@ pub(crate) struct PluginContext {
 
 impl PluginContext {
     /// The roots it may reach, opened at first use.
-    pub(crate) fn roots(&self) -> &Roots {
-        self.roots.get_or_init(|| Roots::open(&self.name, &self.effective, &self.shared.places))
+    pub(crate) fn roots(&self) -> &Arc<Roots> {
+        self.roots.get_or_init(|| Arc::new(Roots::open(&self.name, &self.effective, &self.shared.places)))
     }
 }
 

@@ -7,9 +7,15 @@ use std::{
 
 use atoll_caps::{Access, Effective, RootVars, ScopedRoot};
 use atoll_table::Error;
-use cap_std::{ambient_authority, fs::Dir};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, Metadata},
+};
 
-use super::io_error::{explain, is_escape};
+use super::{
+    io_error::{explain, is_escape},
+    private::Private,
+};
 use crate::state::Places;
 
 /// A directory a plugin may reach, or a single file.
@@ -30,7 +36,7 @@ struct Root {
 impl Root {
     /// Opens `path` beneath `within`, which is what the user named: between the two may be a link that was put
     /// there by someone else.
-    fn open(root: &ScopedRoot, excluded: &[PathBuf]) -> io::Result<Self> {
+    fn open(root: &ScopedRoot, private: &Private) -> io::Result<Self> {
         let within = Dir::open_ambient_dir(&root.within, ambient_authority());
         let real = root.path.canonicalize()?;
         let (dir, file) = match within {
@@ -44,10 +50,9 @@ impl Root {
             }
             Err(error) => return Err(error),
         };
-        let base = if file.is_some() { real.parent().unwrap_or(&real) } else { &real };
-        // `dir` is beneath `within` for certain; that it is at `real` too was true a moment ago.
-        let bounds = [base.to_owned(), root.within.canonicalize().unwrap_or_else(|_| root.within.clone())];
-        let guarded = excluded.iter().any(|kept| bounds.iter().any(|at| kept.starts_with(at) || at.starts_with(kept)));
+        // Where `dir` is for certain; by its name it was there a moment ago.
+        let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
+        let guarded = private.touches(&at);
         Ok(Self { given: root.path.clone(), real, dir, file, access: root.access, guarded })
     }
 
@@ -68,7 +73,7 @@ pub(crate) struct Roots {
     effective: Effective,
     vars: RootVars,
     roots: Vec<Root>,
-    excluded: Vec<PathBuf>,
+    private: Private,
     cwd: PathBuf,
     home: PathBuf,
 }
@@ -102,14 +107,13 @@ impl Roots {
     /// Opens the roots that exist. A root that appears later is not seen, except the spill folder, which the
     /// host makes before anything is written there.
     pub(crate) fn open(plugin: &str, effective: &Effective, places: &Places) -> Self {
-        let excluded = [&places.atoll_home, &places.cache]
-            .into_iter()
-            .filter(|path| !path.as_os_str().is_empty())
-            .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
-            .collect::<Vec<_>>();
+        let scoped = effective.scoped_roots(&places.root_vars());
+        // Whoever names a place in the kernel's view of processes means it.
+        let named = scoped.iter().any(|root| root.within.starts_with("/proc") && root.within != Path::new("/proc"));
+        let private = Private::new(places, !named);
         let mut roots = Vec::new();
-        for root in effective.scoped_roots(&places.root_vars()) {
-            match Root::open(&root, &excluded) {
+        for root in scoped {
+            match Root::open(&root, &private) {
                 Ok(root) => roots.push(root),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(reason) => tracing::warn!(plugin, root = %root.path.display(), %reason, "a root can not be opened"),
@@ -119,7 +123,7 @@ impl Roots {
             effective: effective.clone(),
             vars: places.root_vars(),
             roots,
-            excluded,
+            private,
             cwd: places.cwd.clone(),
             home: places.home.clone(),
         }
@@ -195,29 +199,30 @@ impl Roots {
         })
     }
 
-    /// Refuses what turns out to be the host's own, whatever name it was opened by.
-    pub(super) fn check_opened(&self, opened: &impl std::os::fd::AsRawFd) -> Result<(), OpenError> {
-        match std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())) {
-            Ok(real) => self.check_excluded(&real).map_err(OpenError::Refused),
-            Err(_) => Ok(()),
-        }
+    /// Refuses what turns out to be the host's own, whatever name it was opened by. Gives its real path.
+    pub(super) fn check_opened(&self, opened: &impl std::os::fd::AsRawFd) -> Result<PathBuf, OpenError> {
+        self.private.check_opened(opened)
     }
 
-    /// The directories that may be read, with every link resolved, and those that are out of reach even so.
-    pub(super) fn readable(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        (self.roots.iter().map(|root| root.real.clone()).collect(), self.excluded.clone())
+    /// As [`Self::check_opened`], for a directory of a tree that was come by from above.
+    pub(super) fn check_entered(&self, dir: &Dir) -> Result<(), OpenError> {
+        self.private.check_entered(dir)
+    }
+
+    /// Refuses a name in an open directory that stands, or would stand, for something of the host's own.
+    pub(super) fn check_child(&self, dir: &Dir, name: &Path) -> Result<(), OpenError> {
+        let real = self.check_opened(dir)?;
+        self.private.check_path(&real.join(name)).map_err(OpenError::Refused)
+    }
+
+    /// Refuses an open file that is the host's own under a second name.
+    pub(super) fn check_file(&self, path: &Path, facts: &Metadata) -> Result<(), OpenError> {
+        self.private.check_file(path, facts).map_err(OpenError::Refused)
     }
 
     /// Refuses what belongs to the host itself.
     pub(super) fn check_excluded(&self, path: &Path) -> Result<(), Error> {
-        if self.excluded.iter().any(|kept| path.starts_with(kept)) {
-            return Err(Error::Denied {
-                capability: "files".to_owned(),
-                target: path.display().to_string(),
-                hint: "look at it outside of atoll; what belongs to atoll itself is granted to no plugin".to_owned(),
-            });
-        }
-        Ok(())
+        self.private.check_path(path)
     }
 
     /// What would have to be granted to reach `path`.
@@ -235,7 +240,7 @@ impl Roots {
 }
 
 /// The path with all links resolved; where only its end does not exist, that end is kept.
-fn resolve_existing(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve_existing(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = path.canonicalize() {
         return Some(real);
     }

@@ -23,6 +23,9 @@ const MAX_ENTRIES: u32 = 100_000;
 /// The most files one step of a walk gives.
 const MAX_WALK_STEP: u32 = 4_096;
 
+/// How much of a file one step of a walk always brings, if that much was asked for.
+const LEAST_OF_A_FILE: u64 = 1 << 20;
+
 /// Handle of an open file.
 #[derive(Clone)]
 pub struct Reader(Arc<std::sync::Mutex<OpenFile>>);
@@ -166,9 +169,10 @@ async fn read_all(
 ) -> (Vec<FoundContent>, Vec<FoundFile>) {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let share = files.len().div_ceil(threads).max(1);
-    let max = max_bytes.min(plugin.limits.host_call_bytes);
     // Each thread has its part, so that what comes back does not depend on which one is quicker.
     let budget = plugin.limits.host_call_bytes / threads as u64;
+    // Each brings one file at least, so all of them together stay near the limit only if none takes more than its part.
+    let max = max_bytes.min(budget.max(LEAST_OF_A_FILE));
     let mut tasks = Vec::new();
     for chunk in files.chunks(share) {
         let (chunk, plugin) = (chunk.to_vec(), Arc::clone(plugin));
@@ -180,7 +184,7 @@ async fn read_all(
                     left.push(file);
                     continue;
                 }
-                let Ok(mut open) = plugin.roots().open_file(&absolute) else { continue };
+                let Ok(mut open) = plugin.roots().open_found(&absolute) else { continue };
                 let Ok(data) = open.read(max) else { continue };
                 spent += data.len() as u64;
                 let truncated = data.len() as u64 == max && open.facts.size > max;

@@ -1,6 +1,8 @@
 //! A tool that does whatever a tool must not do, and one that waits for its own kind: what the tests of the limits
 //! and of parallel calls run.
 
+mod file_calls;
+
 use std::hint::black_box;
 
 use atoll_plugin::{
@@ -138,7 +140,19 @@ impl Tool for Misbehave {
             "two-lines" => {
                 return Err(Error::Failed("first line\nsecond line".to_owned()));
             }
-            other => return Err(Error::invalid_arguments(format!("it does not know how to {other}"))),
+            "deep-json" => {
+                let deep = format!("{}{}", "[".repeat(count as usize), "]".repeat(count as usize));
+                match target.as_str() {
+                    "progress" => atoll_plugin::progress::update(&call.id, &[], Some(&deep)),
+                    "details" => return Ok(ToolOutput { details: Some(deep), ..ToolOutput::text("deep") }),
+                    _ => return Ok(ToolOutput { structured: Some(deep), ..ToolOutput::text("deep") }),
+                }
+            }
+            "result" => return Ok(ToolOutput::text("x".repeat(count as usize))),
+            other => {
+                let answer = file_calls::run(other, target, count).await?;
+                return answer.ok_or_else(|| Error::invalid_arguments(format!("it does not know how to {other}")));
+            }
         }
         Ok(ToolOutput::text(format!("{how} was let through")))
     }
