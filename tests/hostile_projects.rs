@@ -205,7 +205,7 @@ fn expressions_that_explode_elsewhere_take_time_in_proportion_or_name_their_limi
     for (pattern, says) in [
         ("((a{100}){100}){1000}", "size"),
         ("\\w{10000}", "size"),
-        ("a{99999999999}", "repetition"),
+        ("a{99999999999}", "decimal"),
         (nested.as_str(), "nest"),
         ("(a", "unclosed"),
     ] {
