@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use atoll_caps::UserLimits;
 use serde::Deserialize;
 
 /// What was read. Absent keys have their defaults.
@@ -20,6 +21,9 @@ pub struct Settings {
     pub http_idle_timeout_ms: Option<u64>,
     /// The shell for command lines. Default: `/bin/bash`, else `bash`, else `sh`.
     pub shell_path: Option<PathBuf>,
+    /// Limits of plugins, over those of their manifests: by plugin, and with `*` for all. Only the user's own settings
+    /// count here.
+    pub limits: UserLimits,
     /// Where session files go. Default: `sessions` in Atoll's directory.
     pub session_dir: Option<PathBuf>,
 }

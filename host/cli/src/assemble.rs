@@ -24,7 +24,9 @@ impl Parts {
         let directories = Directories::find()?;
         let settings = Settings::load(&directories.settings())?;
         let places = directories.places(&settings, cwd.unwrap_or(&directories.cwd));
-        Ok(Self { host: Arc::new(PluginHost::new(places)?), directories, settings })
+        let host = PluginHost::new(places)?;
+        host.set_user_limits(settings.limits.clone());
+        Ok(Self { host: Arc::new(host), directories, settings })
     }
 
     /// The models that can be asked.

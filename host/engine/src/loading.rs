@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::{Digest, Effective, Limits, Manifest};
+use atoll_caps::{Digest, Effective, Limits, Manifest, UserLimits};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
 use tokio::sync::Semaphore;
 use wasmtime::{
@@ -19,7 +19,7 @@ use crate::{
     aot_cache::AotCache,
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
-    files::MutationLocks,
+    files::{MutationLocks, OpenFiles},
     http_client::HttpClient,
     linking,
     permits::Permits,
@@ -104,10 +104,12 @@ impl PluginHost {
             places,
             http: HttpClient::default(),
             locks: MutationLocks::default(),
+            open_files: OpenFiles::of_all(),
             ticker: Arc::new(ticker),
             permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
+            user_limits: RwLock::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
     }
@@ -115,6 +117,11 @@ impl PluginHost {
     /// Sets the variables that every process a plugin starts gets.
     pub fn set_process_env(&self, variables: Vec<(String, String)>) {
         *self.shared.process_env.write().unwrap_or_else(std::sync::PoisonError::into_inner) = variables;
+    }
+
+    /// Sets the user's limits, for all plugins that are loaded from now on.
+    pub fn set_user_limits(&self, limits: UserLimits) {
+        *self.shared.user_limits.write().unwrap_or_else(std::sync::PoisonError::into_inner) = limits;
     }
 
     /// Loads a built-in plugin. Nothing is compiled.
@@ -154,6 +161,11 @@ impl PluginHost {
         Ok(Inspection { digest: Digest::of(&bytes), size: bytes.len() as u64, surface, refusal })
     }
 
+    fn limits(&self, manifest: &Manifest) -> Limits {
+        let user = self.shared.user_limits.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        user.of(manifest.name.as_str(), &manifest.limits)
+    }
+
     async fn compile(&self, file: &Path, bytes: &[u8]) -> Result<Component, Error> {
         let digest = Digest::of(bytes);
         if let Some(component) = self.cache.load(&self.engine, &digest) {
@@ -173,6 +185,12 @@ impl PluginHost {
                     "{} is not a usable component: {}",
                     file.display(),
                     reason.root_cause()
+                )));
+            }
+            Ok(Err(mpsc::RecvTimeoutError::Disconnected)) => {
+                return Err(Error::Failed(format!(
+                    "{} can not be compiled: the compiler gave up on it",
+                    file.display()
                 )));
             }
             _ => {
@@ -204,10 +222,11 @@ impl PluginHost {
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
         let context = Arc::new(PluginContext {
             name: name.clone(),
-            limits: Limits::default().with(&manifest.limits),
+            limits: self.limits(&manifest),
             effective,
             shared: Arc::clone(&self.shared),
             roots: OnceLock::new(),
+            open_files: OpenFiles::of_plugin(&self.shared.open_files),
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             model_origins: RwLock::default(),

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
-use atoll_caps::{Effective, LimitName, Limits, Origin, RootVars};
+use atoll_caps::{Effective, LimitName, Limits, Origin, RootVars, UserLimits};
 use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
@@ -14,7 +14,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 
 use crate::{
     config::Ticker,
-    files::{MutationLocks, Roots},
+    files::{MutationLocks, OpenFiles, Roots},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
     permits::Permits,
@@ -62,12 +62,15 @@ pub(crate) struct Shared {
     pub(crate) places: Places,
     pub(crate) http: HttpClient,
     pub(crate) locks: MutationLocks,
+    pub(crate) open_files: OpenFiles,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
+    /// What the user says of plugins' limits.
+    pub(crate) user_limits: RwLock<UserLimits>,
 }
 
 /// A secret that a plugin may name in a header.
@@ -85,6 +88,7 @@ pub(crate) struct PluginContext {
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     pub(crate) roots: OnceLock<Arc<Roots>>,
+    pub(crate) open_files: OpenFiles,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.

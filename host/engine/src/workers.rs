@@ -9,7 +9,9 @@ use wasmtime::{AsContextMut as _, Engine, component::InstancePre};
 
 use crate::{
     bindings::exports::atoll::plugin::worker::GuestIndices,
+    config::max_workers,
     limits::{CpuMeter, Metered},
+    permits::places,
     state::{PluginContext, PluginState},
     trap::limit_error,
 };
@@ -19,12 +21,15 @@ pub(crate) struct WorkerPlugin {
     engine: Engine,
     pre: InstancePre<PluginState>,
     indices: GuestIndices,
+    /// How many places of the pool an instance takes.
+    places: u32,
 }
 
 impl WorkerPlugin {
     pub(crate) fn new(engine: Engine, pre: InstancePre<PluginState>) -> wasmtime::Result<Self> {
         let indices = GuestIndices::new(&pre)?;
-        Ok(Self { engine, pre, indices })
+        let places = places(&pre);
+        Ok(Self { engine, pre, indices, places })
     }
 }
 
@@ -44,7 +49,9 @@ async fn share(context: Arc<PluginContext>, caller: Arc<CpuMeter>, input: Vec<u8
     let Some(worker) = context.worker.get() else {
         return Err(Error::Failed(format!("the plugin {} exports no worker", context.name)));
     };
-    let _permit = context.shared.workers.acquire().await;
+    // One with more places than there are cores takes all of them: it works alone.
+    let places = worker.places.min(u32::try_from(max_workers()).unwrap_or(1));
+    let _permit = context.shared.workers.acquire_many(places).await;
     let mut prepared = context.worker_store(&worker.engine, caller);
     let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
     let run = async {

@@ -14,6 +14,7 @@ use cap_std::fs::{Dir, FileType, Metadata, OpenOptions};
 
 use super::{
     io_error::explain,
+    open_files::Slot,
     roots::{Located, OpenError, Roots, resolve_existing},
 };
 use crate::trap::limit_error;
@@ -95,12 +96,17 @@ pub(crate) struct OpenFile {
     ahead: std::collections::VecDeque<u8>,
     /// What was read ahead goes up to the file's end.
     ended: bool,
+    /// The right to hold it open, for one that a plugin holds.
+    slot: Option<Slot>,
 }
 
 impl OpenFile {
-    /// Reads the first bytes ahead. What goes wrong will go wrong again in [`Self::read`].
-    pub(crate) fn read_ahead(mut self) -> Self {
-        if let Ok(bytes) = self.read(READ_AHEAD) {
+    /// Makes it one that a plugin holds. Reads the first bytes ahead; what goes wrong will go wrong again in
+    /// [`Self::read`].
+    pub(crate) fn held(mut self, slot: Slot) -> Self {
+        let reads_ahead = slot.reads_ahead;
+        self.slot = Some(slot);
+        if reads_ahead && let Ok(bytes) = self.read(READ_AHEAD) {
             self.ended = (bytes.len() as u64) < READ_AHEAD;
             self.ahead = bytes.into();
         }
@@ -205,7 +211,7 @@ impl Roots {
         let facts = Facts::of(&metadata);
         match (facts.kind, file) {
             (FileKind::File, Some(file)) => {
-                Ok(OpenFile { file, path: absolute, facts, ahead: Default::default(), ended: false })
+                Ok(OpenFile { file, path: absolute, facts, ahead: Default::default(), ended: false, slot: None })
             }
             (FileKind::Directory, _) => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
             _ => Err(Error::Failed(format!(

@@ -239,7 +239,11 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
 
     async fn open(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Reader>> {
         let plugin = caller(accessor);
-        match blocking(move || plugin.roots().open_file(&path).map(OpenFile::read_ahead)).await {
+        let open = move || {
+            let slot = plugin.open_files.take()?;
+            Ok(plugin.roots().open_file(&path)?.held(slot))
+        };
+        match blocking(open).await {
             Ok(file) => {
                 let reader = Reader(Arc::new(std::sync::Mutex::new(file)));
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))

@@ -59,6 +59,37 @@ impl Tool for Misbehave {
                     held.push(files::open(target.clone()).await?);
                 }
             }
+            // Holds what it could get for a while, so that others need theirs meanwhile.
+            "hold-files" => {
+                let mut held = Vec::new();
+                for _ in 0..count {
+                    match files::open(target.clone()).await {
+                        Ok(file) => held.push(file),
+                        Err(error) => {
+                            clock::sleep(1_000).await;
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            "spawn-loud" => {
+                let child = process::spawn(process::Command {
+                    program: target,
+                    arguments: Vec::new(),
+                    cwd: None,
+                    env: Vec::new(),
+                    clear_env: false,
+                    stdin: process::Input::Null,
+                    output: process::Output::Merged,
+                    linger_ms: 0,
+                    spill: None,
+                })
+                .await?;
+                let mut output = child.stdout();
+                while atoll_plugin::next_chunk(&mut output, 65_536).await.is_some() {}
+                let exit = child.wait().await?;
+                return Ok(ToolOutput::text(format!("exit {}", exit.code)));
+            }
             "open-streams" => {
                 let mut held = Vec::new();
                 loop {
