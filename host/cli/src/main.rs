@@ -9,7 +9,7 @@ mod directories;
 mod doctor;
 mod exit;
 mod input;
-mod plugin_command;
+mod plugin;
 mod print_mode;
 mod show;
 mod signals;
@@ -55,7 +55,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             None => print_mode::run(arguments.prompt).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,
             Some(Command::Tool { command }) => tool_command::run(command).await,
-            Some(Command::Plugin { command }) => plugin_command::run(command).await,
+            Some(Command::Plugin { command }) => plugin::run(command).await,
             Some(Command::Doctor { json }) => doctor::run(json).await,
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
         }
