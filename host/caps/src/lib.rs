@@ -26,7 +26,7 @@ mod toml_source;
 mod wants;
 
 pub use command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
-pub use denied::Denied;
+pub use denied::{Denied, Offer};
 pub use digest::{Digest, DigestError};
 pub use effective::{Effective, ScopedRoot};
 pub use error_code::{ErrorCode, UnknownErrorCode};
