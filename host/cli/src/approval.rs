@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal as _, Read as _, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::PathBuf,
 };
@@ -12,7 +12,7 @@ use atoll_caps::{Grants, printable};
 use atoll_engine::{Answer, Approver, LastingGrant, Question};
 use futures::future::BoxFuture;
 use rustix::termios::{QueueSelector, tcflush};
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 
 use crate::{signals::Stop, terminal};
 
@@ -35,15 +35,16 @@ impl TerminalApprover {
     }
 
     async fn answer(&self, question: &Question) -> io::Result<Answer> {
-        let file = AsyncFd::with_interest(terminal_file()?, Interest::READABLE)?;
+        // A terminal is read like a pipe: what has been typed, and no more.
+        let mut file = pipe::Receiver::from_file_unchecked(terminal_file()?)?;
         let open = self.stop.open_question();
         // What was typed before cannot have been meant for this question.
-        tcflush(file.get_ref(), QueueSelector::IFlush)?;
+        tcflush(&file, QueueSelector::IFlush)?;
         let mut text = shown(question);
         loop {
             io::stderr().lock().write_all(text.as_bytes())?;
             let line = tokio::select! {
-                line = line(&file) => line?,
+                line = line(&mut file) => line?,
                 () = open.interrupted() => {
                     terminal::plain("");
                     return Ok(Answer::No);
@@ -117,11 +118,11 @@ fn terminal_file() -> io::Result<File> {
 }
 
 /// The next line, without its break. At the end of input: an empty one.
-async fn line(file: &AsyncFd<File>) -> io::Result<String> {
+async fn line(file: &mut pipe::Receiver) -> io::Result<String> {
     let mut bytes = Vec::new();
     loop {
         let mut buffer = [0; 256];
-        let read = file.async_io(Interest::READABLE, |mut file| file.read(&mut buffer)).await?;
+        let read = file.read(&mut buffer).await?;
         let piece = buffer.get(..read).unwrap_or_default();
         let end = piece.iter().position(|byte| *byte == b'\n');
         bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);

@@ -63,6 +63,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     });
     exit::close_log();
     // Work that can not be interrupted, such as a read of standard input that never comes, must not hold up the end.
+    atoll_engine::stop_starting_processes();
     runtime.shutdown_background();
     code
 }

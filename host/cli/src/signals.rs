@@ -57,6 +57,7 @@ impl Stop {
                         continue;
                     }
                     if stop.token.is_cancelled() && stop.code.load(Ordering::Relaxed) != 0 {
+                        atoll_engine::stop_starting_processes();
                         crate::exit::close_log();
                         std::process::exit(i32::from(code));
                     }
