@@ -165,6 +165,25 @@ fn a_place_in_proc_that_the_user_names_can_be_granted() {
 }
 
 #[test]
+fn a_link_to_atolls_own_directory_at_a_granted_place_does_not_open_it() {
+    let (sandbox, home) = scene();
+    let component = crate::common::plugins::misbehave();
+    let data = home.join("data");
+    let root = format!("root = \"{}\"", data.display());
+    let manifest = crate::common::plugins::MISBEHAVE_TOML.replace("root = \"$workspace\"", &root);
+    sandbox.plugin("misbehave", &component, Some(&manifest));
+    let rest = "http = [{ origin = \"http://127.0.0.1:1\" }]\nprocess = [{ program = \"/bin/true\" }]\n";
+    sandbox.grant("misbehave", &component, &format!("files = [{{ {root}, access = \"read-write\" }}]\n{rest}"));
+    symlink(sandbox.atoll_home(), &data).unwrap();
+    let target = data.join("models.json");
+    for how in ["read", "open", "stat", "write-file", "remove"] {
+        let text = sandbox.bad_call("misbehave", &json!({"how": how, "target": target}));
+        assert!(text.contains("belongs to atoll itself"), "{how}: {text}");
+    }
+    assert!(fs::read_to_string(sandbox.atoll_home().join("models.json")).unwrap().contains(CANARY));
+}
+
+#[test]
 fn a_second_name_of_one_of_atolls_files_does_not_show_it() {
     let (sandbox, _) = scene();
     let work = sandbox.work();

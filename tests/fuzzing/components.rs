@@ -80,7 +80,7 @@ fn no_component_however_damaged_harms_the_host() {
             for name in names.iter().take(3) {
                 let call = async {
                     if let Ok(ready) = pipeline.ready(Caller::Person, "call", name, json!({})).await {
-                        ready.run(Arc::new(|_, _| {})).await;
+                        ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
                     }
                 };
                 if tokio::time::timeout(Duration::from_secs(20), call).await.is_err() {

@@ -51,7 +51,8 @@ fn any_process() -> impl Strategy<Value = Wants> {
 }
 
 fn any_secrets() -> impl Strategy<Value = Wants> {
-    let one = ("[ab]{0,2}\\*?", prop_oneof![Just(""), Just(":reveal")]).prop_map(|(name, reveal)| format!("{name}{reveal}"));
+    let one =
+        ("[ab]{0,2}\\*?", prop_oneof![Just(""), Just(":reveal")]).prop_map(|(name, reveal)| format!("{name}{reveal}"));
     proptest::collection::vec(one, 0..4).prop_map(|list| {
         let secrets = list.iter().filter_map(|text| SecretWant::from_argument(text).ok()).collect();
         Wants { secrets, ..Wants::default() }

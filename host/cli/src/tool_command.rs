@@ -62,7 +62,9 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
     let stop = Stop::watch()?;
-    let (pipeline, _) = Parts::new(None)?.tools().await?;
+    let parts = Parts::new(None)?;
+    parts.ask_the_person(&stop);
+    let (pipeline, _) = parts.tools().await?;
     let calling = async {
         match pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {
             Ok(ready) => {

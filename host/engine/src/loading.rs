@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::{Digest, Effective, Limits, Manifest, UserLimits};
+use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, UserLimits, Wants};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
 use tokio::sync::Semaphore;
 use wasmtime::{
@@ -17,6 +17,8 @@ use wasmtime::{
 
 use crate::{
     aot_cache::AotCache,
+    approval::{Approvals, Approver},
+    audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
     files::{MutationLocks, OpenFiles},
@@ -110,6 +112,8 @@ impl PluginHost {
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
             user_limits: RwLock::default(),
+            audit: OnceLock::new(),
+            approvals: Approvals::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
     }
@@ -124,19 +128,38 @@ impl PluginHost {
         *self.shared.user_limits.write().unwrap_or_else(std::sync::PoisonError::into_inner) = limits;
     }
 
+    /// From now on every use of a capability is written down there. To be called before plugins are loaded.
+    pub fn set_audit_log(&self, log: AuditLog) {
+        let _ = self.shared.audit.set(log);
+    }
+
+    /// From now on this one is asked about what only the user's grant is missing for. To be called before plugins are
+    /// loaded: what they may be asked about is linked, and checked with each use.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        self.shared.approvals.set(approver);
+    }
+
     /// Loads a built-in plugin. Nothing is compiled.
     ///
     /// # Errors
     /// `failed` if the program was built wrongly or the processor lacks what images rely on.
     pub async fn load_builtin(&self, builtin: &Builtin) -> Result<LoadedPlugin, Error> {
+        self.load_builtin_with(builtin, &Wants::default()).await
+    }
+
+    /// The same, with what the user grants it beside its manifest: see [`Effective::builtin_with`].
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`].
+    pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
         let manifest = Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
             .map_err(|error| Error::Failed(error.to_string()))?;
         // SAFETY: the bytes were made by the build and are part of this program.
         let component = unsafe { Component::deserialize(&self.engine, builtin.image) }.map_err(|reason| {
             Error::Failed(format!("the built-in plugin {} can not be used on this machine: {reason:#}", builtin.name))
         })?;
-        let effective = Effective::builtin(&manifest);
-        self.finish(&component, manifest, effective).await
+        let effective = Effective::builtin_with(&manifest, added);
+        self.finish(&component, manifest, effective, None).await
     }
 
     /// Loads a plugin of the user's, from the cache if it was compiled before.
@@ -146,7 +169,10 @@ impl PluginHost {
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let component = self.compile(&plugin.file, &plugin.component).await?;
-        self.finish(&component, plugin.manifest, plugin.effective).await.map_err(|error| in_file(&plugin.file, error))
+        let digest = Digest::of(&plugin.component);
+        self.finish(&component, plugin.manifest, plugin.effective, Some(digest))
+            .await
+            .map_err(|error| in_file(&plugin.file, error))
     }
 
     /// Finds out what a file is. It is compiled, but not run.
@@ -157,7 +183,7 @@ impl PluginHost {
         let bytes = read_component(file)?;
         let component = self.compile(file, &bytes).await?;
         let surface = contract_check::surface(&self.engine, &component);
-        let refusal = contract_check::check(&surface, effective).err();
+        let refusal = contract_check::check(&surface, effective, false).err();
         Ok(Inspection { digest: Digest::of(&bytes), size: bytes.len() as u64, surface, refusal })
     }
 
@@ -212,20 +238,29 @@ impl PluginHost {
         component: &Component,
         manifest: Manifest,
         effective: Effective,
+        digest: Option<Digest>,
     ) -> Result<LoadedPlugin, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
         contract_check::check_declared(&manifest)?;
-        contract_check::check(&surface, &effective)?;
-        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective)
+        let can_ask = self.shared.approvals.can_ask();
+        if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
+            if let Error::Denied { capability, .. } = &error {
+                let uses = Uses::new(self.shared.audit.get().cloned(), &name, None, false);
+                let capability = capability.parse().map_or("", Capability::as_str);
+                uses.used(capability, "link", "the interface", Verdict::Denied);
+            }
+            return Err(error);
+        }
+        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective, can_ask)
             .and_then(|linker| linker.instantiate_pre(component))
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
         let context = Arc::new(PluginContext {
             name: name.clone(),
             limits: self.limits(&manifest),
-            effective,
+            digest,
+            granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
-            roots: OnceLock::new(),
             open_files: OpenFiles::of_plugin(&self.shared.open_files),
             worker: OnceLock::new(),
             runner: OnceLock::new(),

@@ -9,10 +9,11 @@ use wasmtime::{AsContextMut as _, Engine, component::InstancePre};
 
 use crate::{
     bindings::exports::atoll::plugin::worker::GuestIndices,
+    call::Caller,
     config::max_workers,
     limits::{CpuMeter, Metered},
     permits::places,
-    state::{PluginContext, PluginState},
+    state::PluginState,
     trap::limit_error,
 };
 
@@ -33,11 +34,11 @@ impl WorkerPlugin {
     }
 }
 
-/// Does one share of the work that `caller` measures. Dropped: the instance ends.
-pub(crate) async fn run(context: Arc<PluginContext>, caller: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+/// Does one share of the work of `caller`, which `meter` measures. Dropped: the instance ends.
+pub(crate) async fn run(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
     // A task of its own may run on another thread than its caller; the set ends it when this future is dropped.
     let mut task = JoinSet::new();
-    task.spawn(share(context, caller, input));
+    task.spawn(share(caller, meter, input));
     match task.join_next().await {
         Some(Ok(answer)) => answer,
         Some(Err(reason)) => Err(Error::Failed(format!("the host failed: {reason}"))),
@@ -45,14 +46,15 @@ pub(crate) async fn run(context: Arc<PluginContext>, caller: Arc<CpuMeter>, inpu
     }
 }
 
-async fn share(context: Arc<PluginContext>, caller: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+async fn share(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let Caller { plugin: context, call } = caller;
     let Some(worker) = context.worker.get() else {
         return Err(Error::Failed(format!("the plugin {} exports no worker", context.name)));
     };
     // One with more places than there are cores takes all of them: it works alone.
     let places = worker.places.min(u32::try_from(max_workers()).unwrap_or(1));
     let _permit = context.shared.workers.acquire_many(places).await;
-    let mut prepared = context.worker_store(&worker.engine, caller);
+    let mut prepared = context.worker_store(&worker.engine, meter, call);
     let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
     let run = async {
         let instance = worker.pre.instantiate_async(&mut prepared.store).await?;

@@ -9,7 +9,7 @@ use std::{
 
 use atoll_caps::{Access, LimitName};
 use atoll_table::Error;
-use cap_fs_ext::DirExt as _;
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, FileType, Metadata, OpenOptions};
 
 use super::{
@@ -195,17 +195,22 @@ impl Roots {
         let (file, metadata) = self.with_located("open", &absolute, Access::Read, |place| {
             // Opening a pipe would be noticed at its other side, and opening a device may do something.
             if look_first {
-                let metadata = place.dir.metadata(&place.relative)?;
+                let metadata = self.glance(place)?;
                 if !metadata.is_file() {
                     return Ok((None, metadata));
                 }
             }
-            let file = place.dir.open_with(&place.relative, &read_only())?;
+            let mut options = read_only();
+            if place.is_file {
+                // What was granted is this file, not what somebody may have put in its place since.
+                options.follow(FollowSymlinks::No);
+            }
+            let file = place.dir.open_with(&place.relative, &options)?;
             if place.guarded {
-                self.check_opened(&file)?;
+                self.check_opened(&file, place.access)?;
             }
             let metadata = file.metadata()?;
-            self.check_file(&absolute, &metadata)?;
+            self.check_file(&absolute, &metadata, place.access)?;
             Ok((Some(file.into_std()), metadata))
         })?;
         let facts = Facts::of(&metadata);
@@ -250,12 +255,12 @@ impl Roots {
     pub(crate) fn facts(&self, path: &str) -> Result<Facts, Error> {
         let absolute = self.absolute(path)?;
         self.with_located("look at", &absolute, Access::Read, |place| {
-            let facts = if place.guarded {
-                self.look(place.dir, &place.relative)?
+            let facts = if place.guarded && !place.is_file {
+                self.look(place.dir, &place.relative, place.access)?
             } else {
-                place.dir.metadata(&place.relative)?
+                self.glance(place)?
             };
-            self.check_file(&absolute, &facts)?;
+            self.check_file(&absolute, &facts, place.access)?;
             Ok(facts)
         })
         .map(|metadata| Facts::of(&metadata))
@@ -263,10 +268,17 @@ impl Roots {
 
     /// Facts about what is beneath a directory where something of the host's own may be: what is checked is what
     /// they are about.
-    fn look(&self, dir: &Dir, relative: &Path) -> Result<Metadata, OpenError> {
+    fn look(&self, dir: &Dir, relative: &Path, access: Access) -> Result<Metadata, OpenError> {
         let seen = dir.open_with(relative, &look_only())?;
-        self.check_opened(&seen)?;
+        self.check_opened(&seen, access)?;
         Ok(seen.metadata()?)
+    }
+
+    /// Facts without opening anything. A file that was granted by itself is not looked for where a link in its place
+    /// leads.
+    fn glance(&self, place: &Located<'_>) -> io::Result<Metadata> {
+        let name = &place.relative;
+        if place.is_file { place.dir.symlink_metadata(name) } else { place.dir.metadata(name) }
     }
 
     /// The names in a directory, in byte order, at most `max`; and whether there were more.
@@ -275,7 +287,7 @@ impl Roots {
         self.with_located("list", &absolute, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
             if place.guarded {
-                self.check_opened(&dir)?;
+                self.check_opened(&dir, place.access)?;
             }
             let mut names = Vec::new();
             for entry in dir.entries()?.take(MAX_NAMES) {
@@ -285,7 +297,7 @@ impl Roots {
             let truncated = names.len() > max || names.len() == MAX_NAMES;
             names.sort_by(|a, b| a.0.cmp(&b.0));
             names.truncate(max);
-            let list = |(name, file_type)| self.listed(&dir, name, file_type, place.guarded);
+            let list = |(name, file_type)| self.listed(&dir, name, file_type, place.guarded.then_some(place.access));
             Ok((names.into_iter().map(list).collect(), truncated))
         })
     }
@@ -316,13 +328,19 @@ impl Roots {
         let Some(name) = target.file_name() else {
             return Err(Error::Failed(format!("{} is a directory", absolute.display())));
         };
+        let place = self.locate(&target, Access::ReadWrite)?;
+        if place.is_file {
+            // Its directory is no root, but this name in it is.
+            let written = replace(place.dir, &place.relative, data, mode.exclusive);
+            return written.map_err(|error| explain("write", &absolute, &error));
+        }
         let parent = target.parent().unwrap_or(Path::new("/"));
         let written = self
             .with_located("write", parent, Access::ReadWrite, |place| {
                 let dir =
                     if mode.create_parents { self.make_dirs(place)? } else { place.dir.open_dir(&place.relative)? };
                 if place.guarded {
-                    self.check_child(&dir, Path::new(name))?;
+                    self.check_child(&dir, Path::new(name), place.access)?;
                 }
                 // What goes wrong from here on is about the file, not about its directory.
                 Ok(replace(&dir, Path::new(name), data, mode.exclusive))
@@ -356,7 +374,7 @@ impl Roots {
         for name in missing.components() {
             let name = Path::new(name.as_os_str());
             if place.guarded {
-                self.check_child(&dir, name)?;
+                self.check_child(&dir, name, place.access)?;
             }
             match dir.create_dir(name) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
@@ -380,7 +398,7 @@ impl Roots {
     /// Removes a file, a link or an empty directory.
     pub(crate) fn remove(&self, path: &str) -> Result<(), Error> {
         let absolute = self.absolute(path)?;
-        self.check_excluded(&absolute)?;
+        self.check_excluded(&absolute, Access::ReadWrite)?;
         let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
             return Err(Error::Failed("the root of the file system can not be removed".to_owned()));
         };
@@ -388,7 +406,7 @@ impl Roots {
         let removed = self.with_located("remove", parent, Access::ReadWrite, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
             if place.guarded {
-                self.check_child(&dir, Path::new(name))?;
+                self.check_child(&dir, Path::new(name), place.access)?;
             }
             let is_dir = match dir.symlink_metadata(name) {
                 Ok(metadata) => metadata.is_dir(),
@@ -399,12 +417,14 @@ impl Roots {
         removed.map_err(|error| explain("remove", &absolute, &error))
     }
 
-    fn listed(&self, dir: &Dir, name: OsString, file_type: FileType, guarded: bool) -> ListedEntry {
+    fn listed(&self, dir: &Dir, name: OsString, file_type: FileType, guarded: Option<Access>) -> ListedEntry {
         let is_link = file_type.is_symlink();
         // Followed beneath the directory only: a link that leads out stays a link, and so does one to what is the
         // host's own.
-        let followed =
-            if is_link && guarded { self.look(dir, Path::new(&name)).ok() } else { dir.metadata(&name).ok() };
+        let followed = match guarded.filter(|_| is_link) {
+            Some(access) => self.look(dir, Path::new(&name), access).ok(),
+            None => dir.metadata(&name).ok(),
+        };
         match followed {
             Some(metadata) => {
                 ListedEntry { kind: FileKind::of(metadata.file_type()), size: metadata.len(), name, is_link }

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use atoll_caps::Access;
 use atoll_table::Error;
 use cap_std::fs::{Dir, Metadata};
 
@@ -19,7 +20,9 @@ use super::roots::{OpenError, resolve_existing};
 use crate::state::{Places, lock};
 
 /// Why the host's own is refused.
-const OWN: &str = "what belongs to atoll itself is granted to no plugin";
+const OWN: &str = "what belongs to atoll itself is only reached through a grant that names the very directory in it";
+/// Why what processes hold is refused.
+const PROCESSES: &str = "what processes hold is only reached through a grant that names the very place in it";
 /// Where the kernel shows processes as files.
 const PROC: &str = "/proc";
 /// How long a list of the host's files that have several names is used. Making it means looking at all of them.
@@ -34,8 +37,8 @@ type Identity = (u64, u64);
 pub(crate) struct Private {
     /// The host's own directories and files: as they are called, and with every link resolved.
     own: Vec<PathBuf>,
-    /// The kernel's view of processes, unless the user granted a place in it.
-    processes: bool,
+    /// Places in what is out of reach that the user granted by their own names, and with what access.
+    by_name: Vec<(PathBuf, Access)>,
     /// The disk that view is on.
     proc_disk: Option<u64>,
     /// The host's files that have more than one name.
@@ -50,8 +53,8 @@ enum Linked {
 }
 
 impl Private {
-    /// `processes`: whether the kernel's view of processes is out of reach too.
-    pub(super) fn new(places: &Places, processes: bool) -> Self {
+    /// `named`: what the user granted by its own name.
+    pub(super) fn new(places: &Places, named: Vec<(PathBuf, Access)>) -> Self {
         let mut own = Vec::new();
         for path in [&places.atoll_home, &places.cache, &places.sessions] {
             if path.as_os_str().is_empty() {
@@ -70,44 +73,59 @@ impl Private {
         own.sort();
         own.dedup();
         let proc_disk = fs::metadata(PROC).ok().map(|facts| facts.dev());
-        Self { own, processes, proc_disk, linked: Mutex::new(None) }
+        // A grant for a place elsewhere, at which somebody put a link to here, does not name what is here.
+        let by_name = named
+            .into_iter()
+            .filter(|(path, _)| own.iter().any(|kept| path.starts_with(kept)) || is_below_proc(path))
+            .flat_map(|(path, access)| [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (path, access)])
+            .collect();
+        Self { own, by_name, proc_disk, linked: Mutex::new(None) }
     }
 
     /// Whether something private may be beneath `path`, or `path` beneath something private.
     pub(super) fn touches(&self, path: &Path) -> bool {
-        let proc = self.processes.then(|| PathBuf::from(PROC));
-        let named = self.own.iter().chain(&proc).any(|kept| kept.starts_with(path) || path.starts_with(kept));
-        named || self.has_own_above(path)
+        let proc = PathBuf::from(PROC);
+        let mut kept = self.own.iter().chain([&proc]);
+        kept.any(|kept| kept.starts_with(path) || path.starts_with(kept)) || self.has_own_above(path)
+    }
+
+    fn is_granted_by_name(&self, path: &Path, access: Access) -> bool {
+        self.by_name.iter().any(|(named, given)| *given >= access && path.starts_with(named))
     }
 
     /// Refuses what is private by its name.
-    pub(super) fn check_path(&self, path: &Path) -> Result<(), Error> {
+    pub(super) fn check_path(&self, path: &Path, access: Access) -> Result<(), Error> {
+        if self.is_granted_by_name(path, access) {
+            return Ok(());
+        }
         if self.own.iter().any(|kept| path.starts_with(kept)) {
             return Err(refused(path, OWN));
         }
-        if self.processes && path.starts_with(PROC) {
-            return Err(refused(path, "what processes hold is not among a plugin's files"));
+        if path.starts_with(PROC) {
+            return Err(refused(path, PROCESSES));
         }
         Ok(())
     }
 
     /// Refuses what turns out to be private once it is open, by whatever name. Gives its real path.
-    pub(super) fn check_opened(&self, opened: &impl AsRawFd) -> Result<PathBuf, OpenError> {
-        let real = self.check_place(opened)?;
+    pub(super) fn check_opened(&self, opened: &impl AsRawFd, access: Access) -> Result<PathBuf, OpenError> {
+        let real = self.check_place(opened, access)?;
         // The same directory may have another name: another mount of it, or another spelling where the file system
         // does not tell upper from lower case.
-        if self.has_own_above(&real) {
+        if !self.is_granted_by_name(&real, access) && self.has_own_above(&real) {
             return Err(OpenError::Refused(refused(&real, OWN)));
         }
         Ok(real)
     }
 
     /// As [`Self::check_opened`], for a directory whose parents were all checked the same way.
-    pub(super) fn check_entered(&self, dir: &Dir) -> Result<(), OpenError> {
+    pub(super) fn check_entered(&self, dir: &Dir, access: Access) -> Result<(), OpenError> {
         use cap_std::fs::MetadataExt as _;
-        let real = self.check_place(dir)?;
+        let real = self.check_place(dir, access)?;
         let facts = dir.dir_metadata()?;
-        if self.own_directories().any(|own| own == (facts.dev(), facts.ino())) {
+        if !self.is_granted_by_name(&real, access)
+            && self.own_directories().any(|own| own == (facts.dev(), facts.ino()))
+        {
             return Err(OpenError::Refused(refused(&real, OWN)));
         }
         Ok(())
@@ -118,7 +136,7 @@ impl Private {
         fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).ok()
     }
 
-    fn check_place(&self, opened: &impl AsRawFd) -> Result<PathBuf, OpenError> {
+    fn check_place(&self, opened: &impl AsRawFd, access: Access) -> Result<PathBuf, OpenError> {
         let Some(real) = self.place_of(opened) else {
             return Err(OpenError::Refused(Error::Failed(
                 "what was opened can not be told from atoll's own files without /proc; mount it, or use a workspace \
@@ -126,7 +144,7 @@ impl Private {
                     .to_owned(),
             )));
         };
-        self.check_path(&real).map_err(OpenError::Refused)?;
+        self.check_path(&real, access).map_err(OpenError::Refused)?;
         Ok(real)
     }
 
@@ -136,10 +154,13 @@ impl Private {
 
     /// Refuses an open file that is the host's own under a second name, or belongs to the kernel's view of processes.
     /// Links that are made within [`LINKED_FOR`] may be missed; a plugin has no way to make any.
-    pub(super) fn check_file(&self, path: &Path, facts: &Metadata) -> Result<(), Error> {
+    pub(super) fn check_file(&self, path: &Path, facts: &Metadata, access: Access) -> Result<(), Error> {
         use cap_std::fs::MetadataExt as _;
-        if self.processes && self.proc_disk == Some(facts.dev()) {
-            return Err(refused(path, "what processes hold is not among a plugin's files"));
+        if self.is_granted_by_name(path, access) {
+            return Ok(());
+        }
+        if self.proc_disk == Some(facts.dev()) {
+            return Err(refused(path, PROCESSES));
         }
         if facts.nlink() > 1 && facts.is_file() && self.is_linked((facts.dev(), facts.ino())) {
             return Err(refused(path, "it is a second name of a file that belongs to atoll itself"));
@@ -184,6 +205,11 @@ impl Private {
         }
         Linked::These(files)
     }
+}
+
+/// A place in the kernel's view of processes, but not all of it.
+fn is_below_proc(path: &Path) -> bool {
+    path.starts_with(PROC) && path != Path::new(PROC)
 }
 
 fn directory(path: &Path) -> Option<Identity> {

@@ -110,7 +110,7 @@ impl Roots {
         let root = self.absolute(&plan.root)?;
         let (base, real, guarded) = self.with_located("walk", &root, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            let real = if place.guarded { self.check_opened(&dir)? } else { root.canonicalize()? };
+            let real = if place.guarded { self.check_opened(&dir, place.access)? } else { root.canonicalize()? };
             Ok((dir, real, place.guarded))
         })?;
         let mut overrides = OverrideBuilder::new(&real);
@@ -253,7 +253,7 @@ impl Tree {
             if self.is_left_out(&path.join(text), text, is_dir, rules.as_deref()) {
                 continue;
             }
-            if is_dir && self.guarded && self.roots.check_excluded(&path.join(text)).is_err() {
+            if is_dir && self.guarded && self.roots.check_excluded(&path.join(text), Access::Read).is_err() {
                 continue;
             }
             if !is_dir || self.plan.directories {
@@ -280,7 +280,7 @@ impl Tree {
             let open = |place: &Located<'_>| {
                 let dir = place.dir.open_dir(&place.relative)?;
                 if place.guarded {
-                    self.roots.check_opened(&dir)?;
+                    self.roots.check_opened(&dir, place.access)?;
                 }
                 Ok(dir)
             };
