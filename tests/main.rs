@@ -9,6 +9,8 @@
 )]
 
 mod aimock;
+mod asking;
+mod audit_log;
 mod bash_tool;
 mod command_line;
 mod common;
@@ -16,6 +18,7 @@ mod demo;
 mod file_tools;
 mod malformed_plugins;
 mod misbehaving_plugins;
+mod network_promises;
 mod nested_calls;
 mod plugin_cache;
 mod print_mode;
