@@ -72,7 +72,7 @@ fn always_is_written_down_and_holds_for_later_runs() {
     run.press("a\n");
     run.wait().ok();
     let grants = fs::read_to_string(sandbox.atoll_home().join("grants.toml")).unwrap();
-    assert!(grants.contains("[builtin.read]") && grants.contains(&path), "{grants}");
+    assert!(grants.contains("builtin.read") && grants.contains(&path), "{grants}");
     assert_eq!(sandbox.good_call("read", &json!({"path": path})), "from outside\n");
     // For that plugin and that file only.
     sandbox.bad_call("ls", &json!({"path": sandbox.root().join("outside")}));
@@ -178,9 +178,8 @@ fn the_same_question_of_two_calls_is_asked_once() {
     for (keys, result) in [("s\n", "from outside\n"), ("n\n", "not allowed")] {
         let (sandbox, path) = with_outside();
         let arguments = json!({"path": path}).to_string();
-        let server = Server::start(vec![Reply::calls(&[("read", &arguments), ("read", &arguments)]), {
-            Reply::text("done")
-        }]);
+        let server =
+            Server::start(vec![Reply::calls(&[("read", &arguments), ("read", &arguments)]), { Reply::text("done") }]);
         sandbox.model_behind(&server);
         let mut run = AtTerminal::start(sandbox.atoll().args(["-p", "go"]));
         run.wait_for(QUESTION);

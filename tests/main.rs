@@ -11,6 +11,7 @@
 mod aimock;
 mod asking;
 mod audit_log;
+mod bash_sandbox;
 mod bash_tool;
 mod command_line;
 mod common;
@@ -18,8 +19,8 @@ mod demo;
 mod file_tools;
 mod malformed_plugins;
 mod misbehaving_plugins;
-mod network_promises;
 mod nested_calls;
+mod network_promises;
 mod plugin_cache;
 mod print_mode;
 mod provider_faults;

@@ -69,9 +69,11 @@ fn unreached(server: &Server) {
 }
 
 fn redirect(to: &str) -> Server {
-    Server::start(["301", "302", "303", "307", "308"].map(|status| {
-        Reply::status(status.parse().unwrap(), &[("location", to)], "")
-    }).into())
+    Server::start(
+        ["301", "302", "303", "307", "308"]
+            .map(|status| Reply::status(status.parse().unwrap(), &[("location", to)], ""))
+            .into(),
+    )
 }
 
 #[test]
@@ -170,7 +172,9 @@ fn ipv6_and_ipv4_mapped_addresses_are_granted_by_themselves_only() {
     let server = forbidden();
     let port = port(&server);
     let sandbox = reaching(&[&server.origin()]);
-    for host in ["[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[0:0:0:0:0:ffff:7f00:0001]", "[::]"] {
+    for host in
+        ["[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[0:0:0:0:0:ffff:7f00:0001]", "[::]"]
+    {
         denied(&sandbox, &format!("http://{host}:{port}/"));
     }
     for host in ["0.0.0.0", "0", "127.0.0.2"] {

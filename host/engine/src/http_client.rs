@@ -126,7 +126,9 @@ impl HttpClient {
             Error::InvalidArguments(format!("`{}` is not an HTTP method", request.method.escape_debug()))
         })?;
         if matches!(method, Method::CONNECT | Method::TRACE) {
-            return Err(Error::InvalidArguments(format!("the method {method} can not be used; it is no plain request")));
+            return Err(Error::InvalidArguments(format!(
+                "the method {method} can not be used; it is no plain request"
+            )));
         }
         let mut url = parse(&request.url)?;
         let limit = request.timeout;
@@ -152,7 +154,9 @@ impl HttpClient {
                         Some(elsewhere) => {
                             let client = granted_by_address(plugin, &origin, &hop.method, elsewhere)?;
                             let again = replayable.ok_or_else(|| {
-                                Error::Failed(format!("{elsewhere}; send the body whole, for a stream can be sent once"))
+                                Error::Failed(format!(
+                                    "{elsewhere}; send the body whole, for a stream can be sent once"
+                                ))
                             })?;
                             let (replayable, sent) = again.split();
                             let mut builder = client.request(hop.method.clone(), url.clone()).headers(headers);
@@ -290,7 +294,10 @@ fn granted_by_address(
         .map(|address| SocketAddr::new(*address, origin.port))
         .collect();
     if granted.is_empty() {
-        let target = format!("{origin}, which leads to {}", elsewhere.addresses.first().map_or_else(String::new, ToString::to_string));
+        let target = format!(
+            "{origin}, which leads to {}",
+            elsewhere.addresses.first().map_or_else(String::new, ToString::to_string)
+        );
         plugin.denied(Use { capability: "http", operation: method.as_str(), target: &target }, Verdict::Denied);
         let hint = elsewhere.addresses.first().and_then(|address| check(address).err()).map(|denied| denied.hint);
         return Err(Error::Denied {

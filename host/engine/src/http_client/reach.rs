@@ -50,7 +50,7 @@ fn shown(addresses: &[IpAddr]) -> String {
 
 impl OutOfReach {
     /// The reason of an error, if this is it.
-    pub(super) fn reason_of(error: &(dyn StdError + 'static)) -> Option<&Self> {
+    pub(super) fn reason_of<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
         let mut cause = Some(error);
         while let Some(error) = cause {
             if let Some(found) = error.downcast_ref() {
@@ -74,9 +74,8 @@ pub(super) struct Resolver {
 impl Resolver {
     /// With the system's own lookup.
     pub(super) fn new(reach: Reach) -> Self {
-        let lookup: Lookup = Arc::new(|name: String| {
-            Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
-        });
+        let lookup: Lookup =
+            Arc::new(|name: String| Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }));
         Self { reach, lookup }
     }
 }
@@ -127,7 +126,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_leads_to_public_addresses_only() {
-        for private in ["127.0.0.1", "10.0.0.1", "192.168.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1"] {
+        for private in ["127.0.0.1", "10.0.0.1", "192.168.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1"]
+        {
             let refused = ask(&resolver(Reach::Public, &[&[private]])).await.unwrap_err();
             assert!(refused.contains("example.test leads to "), "{refused}");
         }
