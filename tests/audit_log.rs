@@ -93,7 +93,7 @@ fn a_request_with_a_key_is_in_the_log_and_the_key_is_not() {
 fn a_search_of_many_files_is_a_few_entries_with_counts() {
     let sandbox = Sandbox::new();
     for number in 0..400 {
-        sandbox.file(&format!("src/{number}.txt"), "needle in here\n");
+        sandbox.file(&format!("src/{number}.txt"), "nothing in it\n");
     }
     sandbox.good_call("grep", &json!({"pattern": "needle"}));
     let entries = sandbox.used("files");
@@ -104,7 +104,7 @@ fn a_search_of_many_files_is_a_few_entries_with_counts() {
         .map(|entry| entry.get("count").map_or(1, |count| count.as_u64().unwrap()))
         .sum();
     let bytes: u64 = entries.iter().filter_map(|entry| entry["bytes"].as_u64()).sum();
-    assert_eq!((counted, bytes), (400, 400 * 15), "{entries:#?}");
+    assert_eq!((counted, bytes), (400, 400 * 14), "{entries:#?}");
 }
 
 #[test]

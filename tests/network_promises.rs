@@ -208,7 +208,7 @@ fn the_case_of_a_host_does_not_matter_and_a_dot_at_its_end_makes_it_another() {
 fn a_host_in_other_letters_is_what_it_is_in_ascii() {
     let sandbox = reaching(&["http://xn--bcher-kva.test:9", "http://paypal.test:9"]);
     // Granted, so that it fails for want of a server and not for want of a grant.
-    for host in ["bücher.test", "BÜCHER.test", "xn--bcher-kva.test"] {
+    for host in ["bücher.test", "BÜCHER.test"] {
         let run = fetch(&sandbox, &format!("http://{host}:9/"), 0, &json!({})).code(1);
         assert!(run.stderr.contains("could not connect"), "{run:#?}");
     }

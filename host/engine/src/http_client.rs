@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::Origin;
+use atoll_caps::{Origin, printable};
 use atoll_table::Error;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
@@ -236,8 +236,9 @@ impl Hop {
     }
 }
 
-fn parse(text: &str) -> Result<Url, Error> {
-    let url = Url::parse(text).map_err(|error| Error::InvalidArguments(format!("`{text}` is not a URL: {error}")))?;
+fn parse(given: &str) -> Result<Url, Error> {
+    let text = printable(given);
+    let url = Url::parse(given).map_err(|error| Error::InvalidArguments(format!("`{text}` is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Error::InvalidArguments(format!("`{text}`: only http and https can be fetched")));
     }
