@@ -9,6 +9,9 @@
 )]
 
 mod aimock;
+mod asking;
+mod audit_log;
+mod bash_sandbox;
 mod bash_tool;
 mod command_line;
 mod common;
@@ -17,6 +20,7 @@ mod file_tools;
 mod malformed_plugins;
 mod misbehaving_plugins;
 mod nested_calls;
+mod network_promises;
 mod plugin_cache;
 mod print_mode;
 mod provider_faults;

@@ -99,6 +99,17 @@ impl Command {
         self
     }
 
+    /// As the standard library's, in a group of its parent's, with nothing connected yet.
+    pub(crate) fn into_std(self) -> std::process::Command {
+        let mut command = std::process::Command::new(self.inner.get_program());
+        command.args(self.inner.get_args()).env_clear();
+        command.envs(self.inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(cwd) = self.inner.get_current_dir() {
+            command.current_dir(cwd);
+        }
+        command
+    }
+
     pub(crate) fn start(mut self) -> Running {
         let shown = format!("atoll {:?}", self.inner.get_args().collect::<Vec<_>>());
         let mut child = self.inner.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
@@ -249,6 +260,10 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
+    pub(crate) fn new(shown: String, status: ExitStatus, stdout: String, stderr: String) -> Self {
+        Self { shown, status, stdout, stderr }
+    }
+
     /// Fails unless it ended with this code, and without a panic.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Self {

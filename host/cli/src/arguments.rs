@@ -63,6 +63,9 @@ pub(crate) struct PromptArguments {
     /// Leave out AGENTS.md, CLAUDE.md and the like.
     #[arg(long)]
     pub(crate) no_context_files: bool,
+    /// Run what tools start under bubblewrap: no network, writing in the workspace only.
+    #[arg(long)]
+    pub(crate) sandbox_bash: bool,
     /// What to do. @FILE adds a file. Several messages are carried out one after the other. Text on standard input
     /// goes before the first, with a blank line between; `-` waits for it however long it takes.
     #[arg(value_name = "MESSAGE")]
@@ -115,6 +118,9 @@ pub(crate) enum ToolCommand {
         /// Its arguments, a JSON object.
         #[arg(value_name = "JSON", default_value = "{}")]
         arguments: String,
+        /// Run what the tool starts under bubblewrap: no network, writing in the workspace only.
+        #[arg(long)]
+        sandbox_bash: bool,
         /// Print the whole record.
         #[arg(long)]
         json: bool,

@@ -7,7 +7,11 @@ use std::{
 };
 
 use anyhow::Context as _;
-use atoll_agent::{Pipeline, models::Models, settings::Settings};
+use atoll_agent::{
+    Pipeline,
+    models::Models,
+    settings::{BashSandbox, Settings},
+};
 use atoll_caps::{Digest, Effective, GrantState, Grants, Manifest, PluginName};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, UserPlugin};
 use atoll_table::{Registration, Table, model::ModelProvider};
@@ -35,7 +39,18 @@ impl Parts {
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
         }
-        Ok(Self { host: Arc::new(host), directories, settings, grants: OnceLock::new(), audit })
+        let parts = Self { host: Arc::new(host), directories, settings, grants: OnceLock::new(), audit };
+        parts.confine_programs(parts.settings.bash.sandbox == BashSandbox::Bubblewrap);
+        Ok(parts)
+    }
+
+    /// Has programs that plugins start run in a sandbox, if `wanted`. Nothing takes that back.
+    pub(crate) fn confine_programs(&self, wanted: bool) {
+        if wanted {
+            let Directories { atoll_home, cache, .. } = &self.directories;
+            let sessions = self.settings.session_dir.clone().filter(|path| path.is_absolute());
+            self.host.confine_processes([atoll_home.clone(), cache.clone()].into_iter().chain(sessions).collect());
+        }
     }
 
     /// Asks the person at the terminal about what is not granted, if there is one. To be called before plugins are

@@ -26,6 +26,7 @@ use crate::{
 pub(crate) async fn run(arguments: PromptArguments) -> anyhow::Result<ExitCode> {
     let stop = Stop::watch()?;
     let parts = Parts::new(None)?;
+    parts.confine_programs(arguments.sandbox_bash);
     if arguments.mode == Mode::Text {
         parts.ask_the_person(&stop);
     }

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) async fn run(command: ToolCommand) -> anyhow::Result<ExitCode> {
     match command {
         ToolCommand::List { json } => list(json).await,
-        ToolCommand::Call { name, arguments, json } => call(&name, &arguments, json).await,
+        ToolCommand::Call { name, arguments, sandbox_bash, json } => call(&name, &arguments, sandbox_bash, json).await,
     }
 }
 
@@ -58,11 +58,12 @@ fn record(table: &Table, entry: &Arc<Registered>) -> Value {
     record
 }
 
-async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+async fn call(name: &str, arguments: &str, sandbox_bash: bool, as_json: bool) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
     let stop = Stop::watch()?;
     let parts = Parts::new(None)?;
+    parts.confine_programs(sandbox_bash);
     parts.ask_the_person(&stop);
     let (pipeline, _) = parts.tools().await?;
     let calling = async {

@@ -32,5 +32,5 @@ pub use audit::AuditLog;
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
 pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, read_component};
-pub use processes::{spill_folder, stop_starting as stop_starting_processes};
+pub use processes::{find_bubblewrap, spill_folder, stop_starting as stop_starting_processes};
 pub use state::Places;

@@ -25,6 +25,7 @@ use crate::{
     http_client::HttpClient,
     linking,
     permits::Permits,
+    processes::Confinement,
     provider_plugin::ProviderPlugin,
     state::{Places, PluginContext, PluginState, Shared},
     tool_plugin::ToolPlugin,
@@ -110,6 +111,7 @@ impl PluginHost {
             permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
+            confinement: OnceLock::new(),
             audit: OnceLock::new(),
             approvals: Approvals::default(),
         };
@@ -124,6 +126,12 @@ impl PluginHost {
     /// From now on every use of a capability is written down there. To be called before plugins are loaded.
     pub fn set_audit_log(&self, log: AuditLog) {
         let _ = self.shared.audit.set(log);
+    }
+
+    /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and
+    /// in temporary files of its own only, and without seeing what is in `hidden`. If that can not be had, it does not run.
+    pub fn confine_processes(&self, hidden: Vec<PathBuf>) {
+        let _ = self.shared.confinement.set(Confinement::new(hidden));
     }
 
     /// From now on this one is asked about what only the user's grant is missing for. To be called before plugins are

@@ -21,6 +21,7 @@ use crate::{
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
     permits::Permits,
+    processes::Confinement,
     workers::WorkerPlugin,
 };
 
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
+    /// How programs are confined, if they are.
+    pub(crate) confinement: OnceLock<Confinement>,
     /// Where uses of capabilities are written down, if anywhere.
     pub(crate) audit: OnceLock<AuditLog>,
     /// Who is asked about what is not granted, if anybody.
