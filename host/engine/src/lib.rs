@@ -10,6 +10,8 @@ mod byte_streams;
 mod config;
 mod contract_check;
 mod convert;
+mod download;
+mod embedded_manifest;
 mod files;
 mod http_client;
 mod imports;
@@ -25,6 +27,7 @@ mod workers;
 
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
-pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, read_component};
+pub use embedded_manifest::{embed_manifest, embedded_manifest};
+pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, check_component, read_component};
 pub use processes::spill_folder;
 pub use state::Places;
