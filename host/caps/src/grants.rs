@@ -11,18 +11,22 @@ use crate::manifest::{Manifest, PluginName, read_tool_names};
 use crate::private_file::{self, Lock};
 use crate::text::printable;
 use crate::toml_source::{ManifestError, Section, Source};
-use crate::wants::Wants;
+use crate::wants::{FilesWant, Wants};
 
 const HEADER: &str = "\
 # What each plugin may do, written by `atoll plugin grant` and `atoll plugin revoke`.
 # Each grant holds for the one component with this SHA-256 and, if that is given, for the one manifest. `all = true` is
 # everything the manifest asked for when it was granted, listed below it; with no lists it is everything it asks for.
+# A `[builtin.NAME]` adds directories to a plugin that is part of atoll, whichever build that is.
 ";
 
 /// The user's grants, by plugin name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     entries: BTreeMap<PluginName, Entry>,
+    /// Directories added to built-in plugins. Apart from the others, for they are pinned to no file: a plugin of the
+    /// user's that has the name of a built-in one must not come by them.
+    builtin: BTreeMap<PluginName, Vec<FilesWant>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +107,7 @@ impl Grants {
         let source = Source { file, text, reasons: false };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
-        root.only(&["plugin"])?;
+        root.only(&["plugin", "builtin"])?;
         let mut grants = Self::default();
         for (name, section) in root.table("plugin")?.map(|section| section.entries()).transpose()?.unwrap_or_default() {
             let name = name.value.parse().map_err(|error: crate::PluginNameError| {
@@ -122,6 +126,14 @@ impl Grants {
                 replaces: read_tool_names(&section, "replaces")?.into_iter().collect(),
             };
             grants.entries.insert(name, entry);
+        }
+        let builtin = root.table("builtin")?.map(|section| section.entries()).transpose()?.unwrap_or_default();
+        for (name, section) in builtin {
+            let name = name.value.parse().map_err(|error: crate::PluginNameError| {
+                source.error(name.span, error.to_string(), "correct the name, or remove the entry")
+            })?;
+            section.only(&["files"])?;
+            grants.builtin.insert(name, Wants::read(&section)?.files);
         }
         Ok(grants)
     }
@@ -176,11 +188,11 @@ impl Grants {
     /// Grants everything that a manifest asks for now, standing in for built-in tools included. The list is kept with
     /// the grant, so that a manifest which later asks for more is not given it.
     pub fn grant_all(&mut self, manifest: &Manifest, pin: &Pin) {
-        self.grant(&manifest.name, pin, &manifest.wants);
-        self.grant_replacing(&manifest.name, pin, &manifest.replaces);
         let entry = self.entry(&manifest.name, pin);
+        entry.wants = manifest.wants.clone();
         // Without lists, `all` would stand for whatever the manifest comes to ask for.
-        entry.all = !entry.wants.is_empty() || entry.all;
+        entry.all = !entry.wants.is_empty();
+        entry.replaces = manifest.replaces.iter().cloned().collect();
     }
 
     fn entry(&mut self, name: &PluginName, pin: &Pin) -> &mut Entry {
@@ -250,6 +262,38 @@ impl Grants {
         manifest.replaces.iter().filter(|tool| entry.replaces.contains(*tool)).cloned().collect()
     }
 
+    /// Adds directories to a built-in plugin. They hold for every build of it, and never for another plugin of its
+    /// name. See [`crate::Effective::builtin_with`] for what they come to.
+    pub fn grant_builtin(&mut self, name: &PluginName, files: &[FilesWant]) {
+        let mut wants = Wants { files: self.builtin.remove(name).unwrap_or_default(), ..Wants::default() };
+        wants.add(&Wants { files: files.to_vec(), ..Wants::default() });
+        if !wants.files.is_empty() {
+            self.builtin.insert(name.clone(), wants.files);
+        }
+    }
+
+    /// Takes directories from a built-in plugin, those that `keep` gives false for. Says whether there were any.
+    pub fn revoke_builtin(&mut self, name: &PluginName, keep: impl Fn(&FilesWant) -> bool) -> bool {
+        let Some(files) = self.builtin.get_mut(name) else { return false };
+        let before = files.len();
+        files.retain(|want| keep(want));
+        let changed = files.len() < before;
+        if files.is_empty() {
+            self.builtin.remove(name);
+        }
+        changed
+    }
+
+    /// What is added to a built-in plugin.
+    pub fn for_builtin(&self, name: &PluginName) -> Wants {
+        Wants { files: self.builtin.get(name).cloned().unwrap_or_default(), ..Wants::default() }
+    }
+
+    /// The built-in plugins that something is added to.
+    pub fn builtins(&self) -> impl Iterator<Item = (&PluginName, &[FilesWant])> {
+        self.builtin.iter().map(|(name, files)| (name, files.as_slice()))
+    }
+
     /// The plugins that have a grant, with the file it holds for.
     pub fn plugins(&self) -> impl Iterator<Item = (&PluginName, &Digest)> {
         self.entries.iter().map(|(name, entry)| (name, &entry.sha256))
@@ -295,6 +339,11 @@ impl Serialize for Grants {
         let mut map = serializer.serialize_map(None)?;
         if !self.entries.is_empty() {
             map.serialize_entry("plugin", &self.entries)?;
+        }
+        if !self.builtin.is_empty() {
+            let tables: BTreeMap<_, _> =
+                self.builtin.iter().map(|(name, files)| (name, BTreeMap::from([("files", files)]))).collect();
+            map.serialize_entry("builtin", &tables)?;
         }
         map.end()
     }

@@ -30,7 +30,7 @@ mod trust;
 mod wants;
 
 pub use command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
-pub use denied::Denied;
+pub use denied::{Denied, Offer};
 pub use digest::{Digest, DigestError};
 pub use effective::{Effective, ScopedRoot};
 pub use error_code::{ErrorCode, UnknownErrorCode};

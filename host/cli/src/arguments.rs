@@ -40,16 +40,27 @@ impl Arguments {
     }
 }
 
-/// `-na` is one option, the short form of `--no-approve`, and not two of a letter each.
+/// `-na` is one option, the short form of `--no-approve`, and not two of a letter each. Options about trust may come
+/// before a subcommand, too, where others would mean that there is none.
 fn spelt_out(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut spelt: Vec<OsString> = Vec::new();
+    let mut arguments = arguments.peekable();
+    let mut spelt: Vec<OsString> = arguments.next().into_iter().collect();
+    let is_about_trust = |argument: &OsString| ["-a", "--approve", "-na", "--no-approve"].iter().any(|o| argument == o);
+    let mut early = Vec::new();
+    while let Some(argument) = arguments.next_if(is_about_trust) {
+        early.push(if argument == "-na" { "--no-approve".into() } else { argument });
+    }
     let mut options = true;
     for argument in arguments {
+        if options && argument == "--" {
+            spelt.append(&mut early);
+        }
         options &= argument != "--";
         // After these comes a list that may look like an option.
         let is_value = spelt.last().is_some_and(|before| before == "-t" || before == "--tools");
         spelt.push(if options && !is_value && argument == "-na" { "--no-approve".into() } else { argument });
     }
+    spelt.append(&mut early);
     spelt
 }
 
@@ -344,9 +355,12 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_of_no_approve_is_one_option() {
+    fn options_about_trust_may_stand_anywhere_and_na_is_one() {
         for (line, same) in [
-            ("atoll -na -p hi", "atoll --no-approve -p hi"),
+            ("atoll -na -p hi", "atoll -p hi --no-approve"),
+            ("atoll -a tool list", "atoll tool list -a"),
+            ("atoll -a -p -- hi", "atoll -p -a -- hi"),
+            ("atoll", "atoll"),
             ("atoll tool list -na", "atoll tool list --no-approve"),
             ("atoll -t -na -p hi", "atoll -t -na -p hi"),
             ("atoll --tools -na -na", "atoll --tools -na --no-approve"),

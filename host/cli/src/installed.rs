@@ -47,16 +47,6 @@ pub(crate) enum ManifestSource {
     None,
 }
 
-impl ManifestSource {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Beside => "plugin.toml beside it",
-            Self::Embedded => "inside it",
-            Self::None => "none",
-        }
-    }
-}
-
 /// What a plugin consists of.
 #[derive(Clone, Debug)]
 pub(crate) struct PluginFiles {
@@ -103,6 +93,24 @@ impl PluginFiles {
             manifest: Digest::of(text.as_deref().unwrap_or_default().as_bytes()),
         };
         Self { file: file.to_owned(), component, manifest, manifest_text: text, source, pin }
+    }
+
+    /// Where its manifest is, for people.
+    pub(crate) fn manifest_place(&self) -> &'static str {
+        match self.source {
+            ManifestSource::Beside if self.hides_another() => {
+                "plugin.toml beside it; the one inside it says something else"
+            }
+            ManifestSource::Beside => "plugin.toml beside it",
+            ManifestSource::Embedded => "inside it",
+            ManifestSource::None => "none",
+        }
+    }
+
+    /// Whether there is a manifest inside the component that does not count, for another one beside it does.
+    pub(crate) fn hides_another(&self) -> bool {
+        let inside = atoll_engine::embedded_manifest(&self.component).ok().flatten();
+        self.source == ManifestSource::Beside && inside.is_some_and(|inside| Some(inside) != self.manifest_text)
     }
 
     /// What it is granted. `None` if what was granted no longer counts, because the files have changed.

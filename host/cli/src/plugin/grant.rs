@@ -4,17 +4,20 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use atoll_caps::{
-    Capability, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, ProcessWant, SecretWant, Wants,
+    Capability, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, ProcessWant, SecretWant,
+    Wants,
 };
+use atoll_engine::Builtin;
 use atoll_table::Error;
 
-use super::Known;
-use crate::{arguments::GrantArguments, installed::PluginFiles, terminal};
-
-const BUILT_IN: &str = "it has what its own manifest asks for";
+use super::{Known, find_any};
+use crate::{arguments::GrantArguments, builtins, installed::PluginFiles, terminal};
 
 pub(super) fn grant(known: &Known, name: &str, what: &GrantArguments) -> anyhow::Result<ExitCode> {
-    let files = known.find(name, BUILT_IN)?.read()?;
+    if let Some(builtin) = builtins::by_name(name) {
+        return change_builtin(known, builtin, what, true);
+    }
+    let files = find_any(&known.catalog, name)?.read()?;
     let name = &files.manifest.name;
     let wants = wants(what)?;
     check(&files.manifest, &wants, &what.replace)?;
@@ -36,7 +39,10 @@ pub(super) fn grant(known: &Known, name: &str, what: &GrantArguments) -> anyhow:
 }
 
 pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow::Result<ExitCode> {
-    let plugin = known.find(name, BUILT_IN)?;
+    if let Some(builtin) = builtins::by_name(name) {
+        return change_builtin(known, builtin, what, false);
+    }
+    let plugin = find_any(&known.catalog, name)?;
     let name = &plugin.name;
     let wants = wants(what)?;
     let path = known.directories.grants();
@@ -57,6 +63,45 @@ pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow
         return Err(Error::NotFound(format!("{name} is not granted {}; it has: {way_out}", missing.join(", "))).into());
     }
     show(name.as_str(), &files.map(|files| describe(&grants, &files)).unwrap_or_default())
+}
+
+/// A built-in plugin has what its manifest asks for. The user may add directories, and take those away again.
+fn change_builtin(known: &Known, builtin: &Builtin, what: &GrantArguments, add: bool) -> anyhow::Result<ExitCode> {
+    let manifest = Manifest::parse(builtin.manifest, builtin.name)?;
+    let name = &manifest.name;
+    let wants = wants(what)?;
+    let only_files = Wants { files: Vec::new(), ..wants.clone() }.is_empty() && what.replace.is_empty();
+    if !only_files || (what.all && add) {
+        return Err(Error::InvalidArguments(format!(
+            "{name} is built in and has what it was made for; only directories can be added, with --files"
+        ))
+        .into());
+    }
+    let most = manifest.wants.files.iter().map(|want| want.access).max();
+    if let Some(want) = wants.files.iter().find(|want| add && most < Some(want.access)) {
+        let most = most.map_or("uses no files of its own".to_owned(), |most| format!("can only {most}"));
+        let root = want.to_argument();
+        return Err(Error::InvalidArguments(format!("{name} {most}, so {root} can not be added to it")).into());
+    }
+    let same = |a: &FilesWant, b: &FilesWant| (&a.root, a.access) == (&b.root, b.access);
+    let outcome = Grants::update(&known.directories.grants(), |grants| {
+        let has = grants.for_builtin(name).files;
+        if add {
+            grants.grant_builtin(name, &wants.files);
+        } else if let Some(missing) = wants.files.iter().find(|less| !has.iter().any(|want| same(want, less))) {
+            return Err(missing.to_argument());
+        } else {
+            grants.revoke_builtin(name, |want| !what.all && !wants.files.iter().any(|less| same(want, less)));
+        }
+        Ok(grants.for_builtin(name))
+    })?;
+    match outcome {
+        Ok(added) => show(name.as_str(), &Effective::builtin_with(&manifest, &added).describe()),
+        Err(missing) => {
+            Err(Error::NotFound(format!("{missing} was not added to {name}; `atoll plugin list` shows what it has"))
+                .into())
+        }
+    }
 }
 
 fn show(name: &str, granted: &[String]) -> anyhow::Result<ExitCode> {

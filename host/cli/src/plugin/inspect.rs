@@ -84,7 +84,7 @@ async fn show(
         description: manifest.description.clone(),
         contract: manifest.contract,
         file: Some(file.display().to_string()),
-        manifest: files.source.as_str(),
+        manifest: files.manifest_place(),
         state: match installed {
             None => "not installed",
             Some(Installed { enabled: false, .. }) => "disabled",
@@ -108,6 +108,7 @@ async fn show(
 
 fn show_builtin(parts: &Parts, builtin: &atoll_engine::Builtin, as_json: bool) -> anyhow::Result<ExitCode> {
     let (manifest, surface) = parts.host.inspect_builtin(builtin)?;
+    let added = Grants::load(&parts.directories.grants())?.for_builtin(&manifest.name);
     let sheet = Sheet {
         name: manifest.name.to_string(),
         version: manifest.version.clone(),
@@ -121,7 +122,7 @@ fn show_builtin(parts: &Parts, builtin: &atoll_engine::Builtin, as_json: bool) -
         surface: Some(surface),
         wants: &manifest.wants,
         granted: None,
-        effective: &Effective::builtin(&manifest),
+        effective: &Effective::builtin_with(&manifest, &added),
         replaces: &[],
         may_replace: Vec::new(),
         limits: Limits::default().with(&manifest.limits),

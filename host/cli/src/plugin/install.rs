@@ -18,7 +18,7 @@ use crate::{
     assemble::Parts,
     directories::Directories,
     exit::{ExitStatus, FAILED},
-    installed::{Installed, PluginFiles, user_name},
+    installed::{Installed, ManifestSource, PluginFiles, user_name},
     terminal,
 };
 
@@ -57,7 +57,7 @@ pub(super) async fn run(arguments: InstallArguments) -> anyhow::Result<ExitCode>
     }
     let mut files = vec![("plugin.wasm", new.component.as_slice())];
     // What is inside of the component need not be beside it, where it could come to say something else.
-    if let (Some(text), crate::installed::ManifestSource::Beside) = (&new.manifest_text, new.source) {
+    if let (Some(text), ManifestSource::Beside) = (&new.manifest_text, new.source) {
         files.push(("plugin.toml", text.as_bytes()));
     }
     folder.put(place.name.as_str(), &files).with_context(|| format!("{} can not be installed", place.name))?;
@@ -207,6 +207,9 @@ fn summary(new: &PluginFiles, old: &Old) -> Vec<String> {
     let manifest = &new.manifest;
     let mut lines = vec![format!("{} {}: {}", manifest.name, manifest.version, manifest.description)];
     lines.push(format!("  from {}, sha256 {}", new.file.display(), new.pin.component));
+    if new.hides_another() {
+        lines.push("  The plugin.toml beside it counts, not the one inside it, which says something else.".to_owned());
+    }
     let mut list = |title: &str, items: Vec<String>| {
         if !items.is_empty() {
             lines.push(format!("{title}:"));

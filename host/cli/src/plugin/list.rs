@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use atoll_caps::{Manifest, printable};
+use atoll_caps::{Effective, Manifest, printable};
 use atoll_table::Origin;
 use serde_json::{Value, json};
 
@@ -41,7 +41,9 @@ pub(super) fn run(known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
             version: manifest.as_ref().map(|manifest| manifest.version.clone()).unwrap_or_default(),
             from: "built in",
             state: "on".to_owned(),
-            granted: manifest.map(|manifest| manifest.wants.describe()).unwrap_or_default(),
+            granted: manifest
+                .map(|manifest| Effective::builtin_with(&manifest, &grants.for_builtin(&manifest.name)).describe())
+                .unwrap_or_default(),
             sha256: None,
             folder: None,
         }
