@@ -5,6 +5,7 @@ pub(crate) mod plugins;
 pub(crate) mod processes;
 pub(crate) mod sandbox;
 pub(crate) mod server;
+pub(crate) mod terminal;
 
 pub(crate) use processes::{Command, Finished, Running, until};
 pub(crate) use sandbox::Sandbox;
