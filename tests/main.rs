@@ -16,6 +16,7 @@ mod demo;
 mod file_tools;
 mod malformed_plugins;
 mod misbehaving_plugins;
+mod nested_calls;
 mod plugin_cache;
 mod plugin_install;
 mod plugin_management;

@@ -66,6 +66,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
     });
     // Work that can not be interrupted, such as a read of standard input that never comes, must not hold up the end.
+    atoll_engine::stop_starting_processes();
     runtime.shutdown_background();
     code
 }

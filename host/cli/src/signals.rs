@@ -28,6 +28,7 @@ impl Stop {
             tokio::spawn(async move {
                 while arrivals.recv().await.is_some() {
                     if stop.token.is_cancelled() && stop.code.load(Ordering::Relaxed) != 0 {
+                        atoll_engine::stop_starting_processes();
                         std::process::exit(i32::from(code));
                     }
                     stop.code.store(code, Ordering::Relaxed);

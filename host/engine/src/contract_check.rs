@@ -16,7 +16,7 @@ use crate::{bindings, convert};
 const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
-const SERVED: &[&str] = &["types", "log", "clock", "progress", "workers", "files", "http", "process", "store"];
+const SERVED: &[&str] = &["types", "log", "clock", "progress", "workers", "files", "http", "process", "store", "table"];
 /// Interfaces of the contract that this host calls.
 const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider"];
 /// The WASI packages that language runtimes need; none of them reaches anything outside of the instance.

@@ -30,5 +30,8 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective) -> wasmtime::Result
     if effective.allows_interface(Capability::Store) {
         contract::store::add_to_linker::<_, Host>(&mut linker, data)?;
     }
+    if effective.allows_interface(Capability::Table) {
+        contract::table::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
     Ok(linker)
 }

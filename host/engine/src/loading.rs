@@ -17,11 +17,12 @@ use wasmtime::{
 
 use crate::{
     aot_cache::AotCache,
-    config::{MAX_CALLS, Purpose, Ticker, max_workers},
+    config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
     files::MutationLocks,
     http_client::HttpClient,
     linking,
+    permits::Permits,
     provider_plugin::ProviderPlugin,
     state::{Places, PluginContext, PluginState, Shared},
     tool_plugin::ToolPlugin,
@@ -100,7 +101,7 @@ impl PluginHost {
             http: HttpClient::default(),
             locks: MutationLocks::default(),
             ticker: Arc::new(ticker),
-            calls: Semaphore::new(MAX_CALLS),
+            permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
         };
@@ -234,6 +235,7 @@ impl PluginHost {
             shared: Arc::clone(&self.shared),
             roots: OnceLock::new(),
             worker: OnceLock::new(),
+            runner: OnceLock::new(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
         });
@@ -248,7 +250,10 @@ impl PluginHost {
             let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(|reason| {
                 Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
             })?;
-            loaded.tools = Some((plugin.list().await?, Arc::new(plugin)));
+            let tools = plugin.list().await?;
+            let runner: Arc<dyn ToolRunner> = Arc::new(plugin);
+            context.runner.get_or_init(|| Arc::downgrade(&runner));
+            loaded.tools = Some((tools, runner));
         }
         if surface.exports.contains("provider") {
             loaded.provider = Some(Arc::new(ProviderPlugin::start(self.engine.clone(), pre, context).await?));

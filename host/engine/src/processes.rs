@@ -13,7 +13,7 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -78,6 +78,15 @@ pub(crate) struct Running {
     spill: Mutex<Option<Spill>>,
 }
 
+/// Held while a process is started, up to where the watchdog knows of it. True once nothing may be started any more.
+static CLOSED: RwLock<bool> = RwLock::new(false);
+
+/// Starts no more processes, and waits until the watchdog knows of all that were started. For the end of the program:
+/// a process that is started while it ends would be nobody's.
+pub fn stop_starting() {
+    *CLOSED.write().unwrap_or_else(PoisonError::into_inner) = true;
+}
+
 /// Starts a program, after checking that the plugin may.
 pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<Running>, Error> {
     plugin
@@ -105,12 +114,17 @@ pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<R
     let spill = launch.spill.as_ref().map(|prefix| Spill::open(&places.spill, prefix)).transpose()?;
 
     watchdog::prepare();
+    let closed = CLOSED.read().unwrap_or_else(PoisonError::into_inner);
+    if *closed {
+        return Err(Error::Cancelled("the host is shutting down, so nothing is started any more".to_owned()));
+    }
     inheritance::keep_files_to_ourselves();
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NotFound(format!("there is no program {}", launch.program)),
         _ => failed(error),
     })?;
     let group = HeldGroup::new(Pid::from_child(&child));
+    drop(closed);
     // The command holds the writing ends of the pipes, which must close when the process ends.
     drop(command);
     let stdin = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(failed)?;

@@ -3,11 +3,11 @@
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, RootVars};
-use atoll_table::{Error, Progress, model::Secret};
+use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
@@ -17,6 +17,7 @@ use crate::{
     files::{MutationLocks, Roots},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
+    permits::Permits,
     workers::WorkerPlugin,
 };
 
@@ -60,8 +61,7 @@ pub(crate) struct Shared {
     pub(crate) http: HttpClient,
     pub(crate) locks: MutationLocks,
     pub(crate) ticker: Arc<Ticker>,
-    /// A permit for each tool call under way, so that a burst waits for the pool instead of overrunning it.
-    pub(crate) calls: Semaphore,
+    pub(crate) permits: Permits,
     /// A permit for each share of work under way.
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
@@ -85,6 +85,8 @@ pub(crate) struct PluginContext {
     pub(crate) roots: OnceLock<Roots>,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
+    /// What runs its tools, if it exports any.
+    pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
@@ -97,6 +99,17 @@ impl PluginContext {
     }
 }
 
+/// What an instance needs to know of a call that it carries out.
+pub(crate) struct RunningCall {
+    /// Where partial results go.
+    pub(crate) progress: Progress,
+    /// The table, as this call may use it.
+    pub(crate) table: Arc<dyn TableAccess>,
+}
+
+/// The calls that an instance carries out, by their ids.
+pub(crate) type RunningCalls = Arc<Mutex<HashMap<String, RunningCall>>>;
+
 /// What a store holds.
 pub(crate) struct PluginState {
     pub(crate) resources: ResourceTable,
@@ -104,8 +117,7 @@ pub(crate) struct PluginState {
     pub(crate) space: SpaceLimiter,
     pub(crate) plugin: Arc<PluginContext>,
     pub(crate) meter: Arc<CpuMeter>,
-    /// Where partial results of the running calls go.
-    pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
+    pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
     /// This instance does a share of another's work.
     pub(crate) is_worker: bool,
@@ -122,7 +134,7 @@ pub(crate) struct Prepared {
     pub(crate) store: Store<PluginState>,
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) stderr: MemoryOutputPipe,
-    pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
+    pub(crate) running: RunningCalls,
 }
 
 impl PluginContext {
@@ -173,7 +185,7 @@ impl PluginContext {
         let stderr = MemoryOutputPipe::new(STDERR_KEPT);
         let mut wasi = WasiCtx::builder();
         wasi.stderr(stderr.clone()).max_random_size(1 << 20);
-        let progress = Arc::new(Mutex::new(HashMap::new()));
+        let running = RunningCalls::default();
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
         let state = PluginState {
@@ -182,7 +194,7 @@ impl PluginContext {
             space: SpaceLimiter::new(&self.limits),
             plugin: Arc::clone(self),
             meter: Arc::clone(&meter),
-            progress: Arc::clone(&progress),
+            running: Arc::clone(&running),
             log_lines: 0,
             is_worker,
         };
@@ -194,7 +206,7 @@ impl PluginContext {
         store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
         store.set_max_component_handles(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
         meter.install(&mut store);
-        Prepared { store, meter, stderr, progress }
+        Prepared { store, meter, stderr, running }
     }
 
     /// The error for what ended one of its instances.

@@ -6,6 +6,7 @@ pub(crate) mod files;
 mod http;
 pub(crate) mod process;
 mod store;
+mod table;
 mod workers;
 
 use wasmtime::component::{Accessor, HasSelf, Resource, ResourceTableError};

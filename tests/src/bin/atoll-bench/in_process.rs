@@ -88,8 +88,8 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
 
 async fn call(pipeline: &Pipeline) -> anyhow::Result<()> {
     let ready = pipeline.ready(Caller::Person, "bench", "read", json!({"path": "small.txt"})).await?;
-    let (output, _) = ready.run(Arc::new(|_, _| {})).await;
-    anyhow::ensure!(!output.is_error, "the call failed: {:?}", output.content);
+    let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
+    anyhow::ensure!(!done.output.is_error, "the call failed: {:?}", done.output.content);
     Ok(())
 }
 
