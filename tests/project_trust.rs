@@ -234,12 +234,12 @@ fn settings_of_a_trusted_project_go_over_the_users_but_not_over_what_protects_th
     sandbox.settings(&json!({"defaultTools": ["read", "bash"]}));
     sandbox.file(
         ".atoll/settings.json",
-        json!({"defaultTools": ["+ls", "-bash"], "httpProxy": "http://evil", "defaultProjectTrust": "always"}).to_string(),
+        json!({"defaultTools": ["+ls", "-bash"], "httpProxy": "http://evil", "defaultProjectTrust": "always"})
+            .to_string(),
     );
     let run = list(&sandbox, &["-a"]).ok();
-    let active = |name: &str| {
-        run.stdout.lines().any(|line| line.starts_with(&format!("{name} ")) && line.contains(" yes "))
-    };
+    let active =
+        |name: &str| run.stdout.lines().any(|line| line.starts_with(&format!("{name} ")) && line.contains(" yes "));
     assert_eq!(["read", "bash", "ls", "write"].map(active), [true, false, true, false], "{run:#?}");
     let notes: Vec<&str> = run.stderr.lines().collect();
     assert_eq!(notes.len(), 2, "{run:#?}");
@@ -263,10 +263,8 @@ fn a_projects_plugin_is_granted_only_what_the_user_grants_to_it_by_its_own_name(
     // The same file under the same name, as a project would do that wants the user's grant.
     sandbox.file(".atoll/plugins/misbehave/plugin.wasm", misbehave());
     sandbox.file(".atoll/plugins/misbehave/plugin.toml", MISBEHAVE_TOML);
-    sandbox.file(
-        ".atoll/grants.toml",
-        format!("[plugin.misbehave]\nsha256 = \"{}\"\nall = true\n", digest(&misbehave())),
-    );
+    sandbox
+        .file(".atoll/grants.toml", format!("[plugin.misbehave]\nsha256 = \"{}\"\nall = true\n", digest(&misbehave())));
     let name = name_of_projects(&sandbox, "misbehave");
     let run = list(&sandbox, &["-a"]).ok();
     assert!(run.stderr.contains(".atoll/grants.toml is left out"), "{run:#?}");
@@ -334,7 +332,8 @@ fn skills_of_a_trusted_project_can_be_read_and_not_changed() {
     sandbox.file(".git/HEAD", "x");
     let skill = sandbox.file(".agents/skills/x/SKILL.md", "the skill\n");
     let read = json!({"path": skill}).to_string();
-    let call = |tool: &str, arguments: &str, flag: &str| inner(&sandbox).args(["tool", "call", tool, arguments, flag]).run();
+    let call =
+        |tool: &str, arguments: &str, flag: &str| inner(&sandbox).args(["tool", "call", tool, arguments, flag]).run();
     assert_eq!(call("read", &read, "-a").ok().silent().stdout, "the skill\n");
     call("read", &read, "-na").code(3);
     let write = json!({"path": skill, "content": "changed"}).to_string();

@@ -91,7 +91,8 @@ impl Sandbox {
     pub(crate) fn shell(&self, line: &str) -> Finished {
         let folder = self.root().join("bin");
         if fs::create_dir(&folder).is_ok() {
-            std::os::unix::fs::symlink(super::processes::program().canonicalize().unwrap(), folder.join("atoll")).unwrap();
+            std::os::unix::fs::symlink(super::processes::program().canonicalize().unwrap(), folder.join("atoll"))
+                .unwrap();
         }
         let path = std::env::var("PATH").unwrap_or_default();
         let shell = self.at_home(Command::of("bash")).env("PATH", format!("{}:{path}", folder.display()));

@@ -87,12 +87,14 @@ impl Parts {
             }
             plugins.push(plugin);
         }
-        let selections =
-            [(&self.settings.default_tools, "settings.json"), (&self.settings.tool_changes, ".atoll/settings.json")];
-        for (selection, file) in selections {
-            if let Some(selection) = selection {
-                table.select(selection).with_context(|| format!("defaultTools in {file}"))?;
-            }
+        if let Some(selection) = &self.settings.default_tools {
+            table.select(selection).context("defaultTools in settings.json")?;
+        }
+        // A project's tools may be of a plugin that is not granted anything yet; that must not stop everything else.
+        if let Some(changes) = &self.settings.tool_changes
+            && let Err(error) = table.select(changes)
+        {
+            terminal::note(format_args!("defaultTools in .atoll/settings.json is left out: {error}"));
         }
         Ok((Pipeline::new(table), plugins))
     }

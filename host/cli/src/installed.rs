@@ -126,7 +126,7 @@ impl PluginFiles {
 /// Every plugin that is there.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// Sorted by name.
+    /// The user's, then the project's, each sorted by name.
     pub(crate) plugins: Vec<Installed>,
     /// Folders that hold none, with the reason.
     pub(crate) strays: Vec<(PathBuf, String)>,
@@ -152,7 +152,8 @@ impl Catalog {
                 Err(reason) => catalog.strays.push((folder, reason)),
             }
         }
-        catalog.plugins.sort_by(|a, b| a.name.cmp(&b.name));
+        // Where two could answer, as providers of one api, the user's comes first.
+        catalog.plugins.sort_by(|a, b| (a.origin, &a.name).cmp(&(b.origin, &b.name)));
         Ok(catalog)
     }
 

@@ -74,7 +74,8 @@ async fn show(
     };
     let grants = Grants::load(&parts.directories.grants())?;
     let granted = files.granted(&grants);
-    if granted.is_none() && installed.is_some() {
+    let has_changed = granted.is_none() && installed.is_some();
+    if has_changed {
         terminal::note(changed(&files));
     }
     let granted = granted.unwrap_or_default();
@@ -87,6 +88,7 @@ async fn show(
         manifest: files.manifest_place(),
         state: match installed {
             None => "not installed",
+            Some(_) if has_changed => "changed",
             Some(Installed { enabled: false, .. }) => "disabled",
             Some(Installed { origin: Origin::Project, .. }) => "of the project",
             Some(_) => "installed",

@@ -16,7 +16,7 @@ pub(super) struct Sheet<'a> {
     pub(super) file: Option<String>,
     /// Where its manifest was found.
     pub(super) manifest: &'static str,
-    /// `built in`, `installed`, `disabled`, `of the project`, `not installed`.
+    /// `built in`, `installed`, `changed` since it was granted anything, `disabled`, `of the project`, `not installed`.
     pub(super) state: &'static str,
     /// The files' digests; `None` for a built-in plugin.
     pub(super) pin: Option<&'a Pin>,
