@@ -180,9 +180,9 @@ fn what_is_no_plugin_of_ours_is_not_installed() {
         assert_eq!(sandbox.grants(), "");
     }
     let sandbox = Sandbox::new();
-    let file = sandbox.offered("new", &good, Some("name = 7"));
+    let file = sandbox.offered("new", &good, Some("version = \"1\"\nname = 7\n"));
     let run = sandbox.atoll().args(["plugin", "install", "--yes"]).arg(&file).run().code(1);
-    assert!(run.one_line().contains("plugin.toml:1:8"), "{run:#?}");
+    assert!(run.one_line().contains("plugin.toml:2:8"), "{run:#?}");
 }
 
 #[test]
@@ -388,8 +388,8 @@ fn pack_makes_one_file_of_two_and_keeps_its_mode() {
     let record = sandbox.atoll().args(["plugin", "inspect", "--json"]).arg(&file).run().ok().json();
     assert_eq!(record["name"], "other", "{record:#}");
     assert!(record["manifest"].as_str().unwrap().contains("says something else"), "{record:#}");
-    let broken = sandbox.file("broken.toml", "name = 7");
-    assert!(pack(&broken).code(1).one_line().contains("broken.toml:1:8"));
+    let broken = sandbox.file("broken.toml", "version = \"1\"\nname = 7\n");
+    assert!(pack(&broken).code(1).one_line().contains("broken.toml:2:8"));
     let core = sandbox.file("core.wasm", core_module());
     let run = sandbox.atoll().args(["plugin", "pack"]).arg(&core).arg(&manifest).run().code(1);
     assert!(run.one_line().contains("core WebAssembly module"), "{run:#?}");

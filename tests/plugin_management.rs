@@ -166,7 +166,7 @@ fn every_line_that_a_denial_prints_works_as_typed() {
     // To use it on something that the grant does not cover.
     sandbox.file("a.txt", "alpha");
     let narrow = "files = [{ root = \"$spill\" }]\nhttp = [{ origin = \"http://127.0.0.1:1\" }]\n\
-                  process = [{ program = \"/bin/false\" }]";
+                  process = [{ program = \"/bin/true\", arguments = [\"never\"] }]";
     sandbox.grant("misbehave", &misbehave(), narrow);
     for how in [
         json!({"how": "read", "target": sandbox.work().join("a.txt")}),
@@ -326,8 +326,8 @@ fn verify_finds_everything_that_is_off() {
 
     fs::write(folder.join("plugin.toml"), format!("# changed\n{MISBEHAVE_TOML}")).unwrap();
     assert!(wrong(&verify(1)).contains("its manifest is not the one"));
-    fs::write(folder.join("plugin.toml"), "name = 7").unwrap();
-    assert!(wrong(&verify(1)).contains("plugin.toml:1:8"));
+    fs::write(folder.join("plugin.toml"), "version = \"1\"\nname = 7\n").unwrap();
+    assert!(wrong(&verify(1)).contains("plugin.toml:2:8"));
     fs::remove_file(folder.join("plugin.toml")).unwrap();
     let found = wrong(&verify(1));
     assert!(found.contains("its manifest is not the one") && found.contains("does not ask for it"), "{found}");
