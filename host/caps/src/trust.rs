@@ -186,12 +186,13 @@ pub enum Answer {
 impl TrustQuestion {
     /// The first that says anything counts: the command line, what is saved, the default.
     pub fn answer(self) -> Answer {
-        match (self.for_this_run.or(self.saved), self.is_needed, self.default) {
-            (Some(true), ..) => Answer::Yes,
-            (Some(false), ..) | (None, false, _) | (None, true, DefaultTrust::Never) => Answer::No,
-            (None, true, DefaultTrust::Always) => Answer::Yes,
-            (None, true, DefaultTrust::Ask) => Answer::Ask,
-        }
+        let no_word = match (self.is_needed, self.default) {
+            (false, _) | (true, DefaultTrust::Never) => Answer::No,
+            (true, DefaultTrust::Always) => Answer::Yes,
+            (true, DefaultTrust::Ask) => Answer::Ask,
+        };
+        let said = self.for_this_run.or(self.saved);
+        said.map_or(no_word, |trusted| if trusted { Answer::Yes } else { Answer::No })
     }
 }
 
