@@ -7,6 +7,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+mod address;
+mod audit;
 mod command_pattern;
 mod denied;
 mod digest;
@@ -29,6 +31,8 @@ mod toml_source;
 mod trust;
 mod wants;
 
+pub use address::is_public;
+pub use audit::{AuditRecord, Redactor};
 pub use command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
 pub use denied::{Denied, Offer};
 pub use digest::{Digest, DigestError};

@@ -8,7 +8,7 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text with unprintable characters escaped.
+/// The text with unprintable characters escaped: one line, which shows in a terminal as what it is.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

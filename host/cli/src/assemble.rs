@@ -1,20 +1,27 @@
 //! Puts the parts together: settings, the sandbox, the tool table, a provider.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use anyhow::Context as _;
 use atoll_agent::{Pipeline, models::Models, settings::Settings};
 use atoll_caps::{Effective, Grants};
-use atoll_engine::{LoadedPlugin, PluginHost, UserPlugin};
+use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, UserPlugin};
 use atoll_table::{Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
 use crate::{
+    approval::TerminalApprover,
     arguments::TrustArguments,
     builtins,
     directories::Directories,
+    exit,
     installed::{Catalog, Installed, PluginFiles},
     project::Project,
+    signals::Stop,
     terminal,
 };
 
@@ -24,6 +31,8 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) project: Project,
     pub(crate) host: Arc<PluginHost>,
+    grants: OnceLock<Grants>,
+    audit: Option<AuditLog>,
 }
 
 /// A plugin of the user's or of a project's, ready to use.
@@ -55,7 +64,7 @@ impl Parts {
             terminal::note(format_args!("{path} is left out: a project grants nothing; use `atoll plugin grant`"));
         }
         let places = directories.places(&settings, &directories.cwd, project.skills());
-        Ok(Self { host: Arc::new(PluginHost::new(places)?), directories, settings, project })
+        Self::with(directories, settings, project, places)
     }
 
     /// The same with another folder as the workspace, and without any project.
@@ -64,7 +73,46 @@ impl Parts {
         let settings = Settings::load(&directories.settings())?;
         let places = directories.places(&settings, cwd, Vec::new());
         let project = Project::none(&directories);
-        Ok(Self { host: Arc::new(PluginHost::new(places)?), directories, settings, project })
+        Self::with(directories, settings, project, places)
+    }
+
+    fn with(
+        directories: Directories,
+        settings: Settings,
+        project: Project,
+        places: atoll_engine::Places,
+    ) -> anyhow::Result<Self> {
+        let host = PluginHost::new(places)?;
+        let audit = start_audit_log(&directories, &settings);
+        if let Some(log) = &audit {
+            host.set_audit_log(log.clone());
+        }
+        Ok(Self { host: Arc::new(host), directories, settings, project, grants: OnceLock::new(), audit })
+    }
+
+    /// Asks the person at the terminal about what is not granted, if there is one. To be called before plugins are
+    /// loaded.
+    pub(crate) fn ask_the_person(&self, stop: &Stop) {
+        if let Some(approver) = TerminalApprover::find(stop.clone(), self.directories.grants()) {
+            self.host.set_approver(Arc::new(approver));
+        }
+    }
+
+    /// What is used from here on belongs to this session.
+    pub(crate) fn set_session(&self, id: &str) {
+        if let Some(log) = &self.audit {
+            log.set_session(id);
+        }
+    }
+
+    /// The user's grants. Where they can not be read, that is said once, and nothing is granted.
+    fn grants(&self) -> &Grants {
+        self.grants.get_or_init(|| {
+            Grants::load(&self.directories.grants()).unwrap_or_else(|error| {
+                terminal::note(format_args!("no plugin of yours is granted anything: {error}"));
+                Grants::default()
+            })
+        })
     }
 
     /// The models that can be asked.
@@ -107,7 +155,8 @@ impl Parts {
     async fn builtin_table(&self) -> anyhow::Result<Table> {
         let loading = builtins::tools().into_iter().map(|builtin| {
             let host = Arc::clone(&self.host);
-            tokio::spawn(async move { host.load_builtin(builtin).await })
+            let added = builtin.name.parse().map(|name| self.grants().for_builtin(&name)).unwrap_or_default();
+            tokio::spawn(async move { host.load_builtin_with(builtin, &added).await })
         });
         let mut table = Table::new();
         for loaded in join_all(loading).await {
@@ -145,13 +194,7 @@ impl Parts {
         if catalog.plugins.is_empty() {
             return Vec::new();
         }
-        let grants = match Grants::load(&self.directories.grants()) {
-            Ok(grants) => grants,
-            Err(error) => {
-                terminal::note(format_args!("no plugin of yours is granted anything: {error}"));
-                Grants::default()
-            }
-        };
+        let grants = self.grants();
         let loading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).filter_map(|installed| {
             let files = match installed.read() {
                 Ok(files) => files,
@@ -161,7 +204,7 @@ impl Parts {
                     return None;
                 }
             };
-            let granted = files.granted(&grants);
+            let granted = files.granted(grants);
             if granted.is_none() {
                 terminal::note(changed(&files));
             }
@@ -170,10 +213,12 @@ impl Parts {
                 Origin::Builtin | Origin::Project => Vec::new(),
             };
             let effective = Effective::intersect(&files.manifest, granted.as_ref());
-            let PluginFiles { file, component, manifest, .. } = files;
+            let PluginFiles { file, component, manifest, pin, .. } = files;
             let host = Arc::clone(&self.host);
             let loading =
-                tokio::spawn(async move { host.load_user(UserPlugin { file, component, manifest, effective }).await });
+                tokio::spawn(
+                    async move { host.load_user(UserPlugin { file, component, manifest, effective, pin }).await },
+                );
             Some(async move { (installed, replaces, loading.await) })
         });
         let mut loaded = Vec::new();
@@ -186,6 +231,20 @@ impl Parts {
             }
         }
         loaded
+    }
+}
+
+/// The audit log, unless the settings switch it off. That it can not be written is a note, and stops nothing.
+fn start_audit_log(directories: &Directories, settings: &Settings) -> Option<AuditLog> {
+    if !settings.audit.enabled {
+        return None;
+    }
+    match AuditLog::start(directories.audit_log(), settings.audit.max_bytes, |warning| terminal::note(warning)) {
+        Ok(log) => Some(exit::keep(log)),
+        Err(error) => {
+            terminal::note(format_args!("there is no audit log of this run: {error}"));
+            None
+        }
     }
 }
 

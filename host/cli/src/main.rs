@@ -1,6 +1,7 @@
 //! The `atoll` command. It only reads arguments, puts the parts together and shows what happens: nothing here
 //! decides what a plugin may do or how the agent works.
 
+mod approval;
 mod arguments;
 mod assemble;
 mod builtins;
@@ -65,6 +66,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
         }
     });
+    exit::close_log();
     // Work that can not be interrupted, such as a read of standard input that never comes, must not hold up the end.
     atoll_engine::stop_starting_processes();
     runtime.shutdown_background();

@@ -27,6 +27,9 @@ pub(crate) async fn run(arguments: PromptArguments, trust: TrustArguments) -> an
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
     let parts = Parts::new(trust, arguments.mode == Mode::Text)?;
     let stop = Stop::watch()?;
+    if arguments.mode == Mode::Text {
+        parts.ask_the_person(&stop);
+    }
     let cwd = parts.directories.cwd.clone();
     let nothing = arguments.messages.is_empty();
     let reading = {
@@ -75,6 +78,7 @@ pub(crate) async fn run(arguments: PromptArguments, trust: TrustArguments) -> an
         pipeline.change(|table| table.select(selection))?;
     }
     parts.host.set_process_env(process_env(&session, &chosen));
+    parts.set_session(session.id());
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
         output.line(&session.header().to_string());

@@ -64,6 +64,7 @@ async fn call(name: &str, arguments: &str, as_json: bool, trust: TrustArguments)
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
     let parts = Parts::new(trust, !as_json)?;
     let stop = Stop::watch()?;
+    parts.ask_the_person(&stop);
     let (pipeline, _) = parts.tools().await?;
     let calling = async {
         match pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {

@@ -5,8 +5,11 @@
 //! traits of `atoll-table`.
 
 mod aot_cache;
+mod approval;
+mod audit;
 pub mod bindings;
 mod byte_streams;
+mod call;
 mod config;
 mod contract_check;
 mod convert;
@@ -26,6 +29,8 @@ mod tool_plugin;
 mod trap;
 mod workers;
 
+pub use approval::{Answer, Approver, LastingGrant, Question};
+pub use audit::AuditLog;
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
 pub use embedded_manifest::{embed_manifest, embedded_manifest};

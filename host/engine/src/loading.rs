@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::{Digest, Effective, Limits, Manifest};
+use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, Wants};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
 use tokio::sync::Semaphore;
 use wasmtime::{
@@ -17,6 +17,8 @@ use wasmtime::{
 
 use crate::{
     aot_cache::AotCache,
+    approval::{Approvals, Approver},
+    audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
     files::MutationLocks,
@@ -56,6 +58,8 @@ pub struct UserPlugin {
     pub manifest: Manifest,
     /// What it may do.
     pub effective: Effective,
+    /// What its grants are pinned to.
+    pub pin: Pin,
 }
 
 /// A plugin, ready to use.
@@ -104,6 +108,8 @@ impl PluginHost {
             permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
+            audit: OnceLock::new(),
+            approvals: Approvals::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
     }
@@ -113,14 +119,33 @@ impl PluginHost {
         *self.shared.process_env.write().unwrap_or_else(std::sync::PoisonError::into_inner) = variables;
     }
 
+    /// From now on every use of a capability is written down there. To be called before plugins are loaded.
+    pub fn set_audit_log(&self, log: AuditLog) {
+        let _ = self.shared.audit.set(log);
+    }
+
+    /// From now on this one is asked about what only the user's grant is missing for. To be called before plugins are
+    /// loaded: what they may be asked about is linked, and checked with each use.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        self.shared.approvals.set(approver);
+    }
+
     /// Loads a built-in plugin. Nothing is compiled.
     ///
     /// # Errors
     /// `failed` if the program was built wrongly or the processor lacks what images rely on.
     pub async fn load_builtin(&self, builtin: &Builtin) -> Result<LoadedPlugin, Error> {
+        self.load_builtin_with(builtin, &Wants::default()).await
+    }
+
+    /// The same, with what the user grants it beside its manifest: see [`Effective::builtin_with`].
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`].
+    pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
         let (manifest, component) = self.builtin_component(builtin)?;
-        let effective = Effective::builtin(&manifest);
-        self.finish(&component, manifest, effective).await
+        let effective = Effective::builtin_with(&manifest, added);
+        self.finish(&component, manifest, effective, None).await
     }
 
     fn builtin_component(&self, builtin: &Builtin) -> Result<(Manifest, Component), Error> {
@@ -140,7 +165,9 @@ impl PluginHost {
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let component = self.compile(&plugin.file, &plugin.component).await?;
-        self.finish(&component, plugin.manifest, plugin.effective).await.map_err(|error| in_file(&plugin.file, error))
+        self.finish(&component, plugin.manifest, plugin.effective, Some(plugin.pin))
+            .await
+            .map_err(|error| in_file(&plugin.file, error))
     }
 
     /// Finds out what a component is, as [`read_component`] gave it. It is compiled, but not run. `file` is for messages.
@@ -157,7 +184,7 @@ impl PluginHost {
         let component = self.compile(file, bytes).await?;
         let surface = contract_check::surface(&self.engine, &component);
         let refusal =
-            contract_check::check_declared(manifest).and_then(|()| contract_check::check(&surface, effective));
+            contract_check::check_declared(manifest).and_then(|()| contract_check::check(&surface, effective, false));
         Ok(Inspection { surface, refusal: refusal.err() })
     }
 
@@ -220,20 +247,29 @@ impl PluginHost {
         component: &Component,
         manifest: Manifest,
         effective: Effective,
+        pin: Option<Pin>,
     ) -> Result<LoadedPlugin, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
         contract_check::check_declared(&manifest)?;
-        contract_check::check(&surface, &effective)?;
-        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective)
+        let can_ask = self.shared.approvals.can_ask();
+        if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
+            if let Error::Denied { capability, .. } = &error {
+                let uses = Uses::new(self.shared.audit.get().cloned(), &name, None, false);
+                let capability = capability.parse().map_or("", Capability::as_str);
+                uses.used(capability, "link", "the interface", Verdict::Denied);
+            }
+            return Err(error);
+        }
+        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective, can_ask)
             .and_then(|linker| linker.instantiate_pre(component))
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
         let context = Arc::new(PluginContext {
             name: name.clone(),
             limits: Limits::default().with(&manifest.limits),
-            effective,
+            pin,
+            granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
-            roots: OnceLock::new(),
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             model_origins: RwLock::default(),

@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use atoll_caps::shell_word;
 use atoll_table::Error;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, WaitIdStatus};
@@ -26,7 +27,11 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-use crate::state::{PluginContext, lock};
+use crate::{
+    audit::Verdict,
+    call::{Caller, Use},
+    state::{PluginContext, lock},
+};
 use group::HeldGroup;
 use spill::Spill;
 pub use spill::spill_folder;
@@ -88,12 +93,22 @@ pub fn stop_starting() {
 }
 
 /// Starts a program, after checking that the plugin may.
-pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<Running>, Error> {
-    plugin
-        .effective
-        .check_process(&launch.program, &launch.arguments)
-        .map_err(|denied| crate::convert::denied(&denied))?;
-    inheritance::check_env(&plugin.effective, &launch.env)?;
+pub(crate) async fn spawn(plugin: &Caller, launch: Launch) -> Result<Arc<Running>, Error> {
+    let words = [&launch.program].into_iter().chain(&launch.arguments);
+    let line = words.map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let the_use = Use { capability: "process", operation: "spawn", target: &line };
+    let verdict =
+        plugin.permit(the_use, |effective| effective.check_process(&launch.program, &launch.arguments)).await?;
+    if let Err(error) = inheritance::check_env(&plugin.effective(), &launch.env) {
+        plugin.denied(the_use, Verdict::Denied);
+        return Err(error);
+    }
+    plugin.call.uses.used("process", "spawn", &line, verdict);
+    // Starting a process forks; it stays on this thread, for handing it over would cost more than it takes.
+    start(plugin, launch)
+}
+
+fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> {
     let places = &plugin.shared.places;
     let cwd = launch.cwd.as_ref().map_or_else(|| places.cwd.clone(), |cwd| places.cwd.join(cwd));
     if !cwd.is_dir() {

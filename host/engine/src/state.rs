@@ -6,13 +6,16 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
-use atoll_caps::{Effective, LimitName, Limits, Origin, RootVars};
+use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, Wants};
 use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 
 use crate::{
+    approval::Approvals,
+    audit::AuditLog,
+    call::Call,
     config::Ticker,
     files::{MutationLocks, Roots},
     http_client::HttpClient,
@@ -66,6 +69,10 @@ pub(crate) struct Shared {
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
+    /// Where uses of capabilities are written down, if anywhere.
+    pub(crate) audit: OnceLock<AuditLog>,
+    /// Who is asked about what is not granted, if anybody.
+    pub(crate) approvals: Approvals,
 }
 
 /// A secret that a plugin may name in a header.
@@ -79,10 +86,11 @@ pub(crate) struct GrantedSecret {
 /// What all instances of one plugin share.
 pub(crate) struct PluginContext {
     pub(crate) name: String,
-    pub(crate) effective: Effective,
+    /// The component that its grants are pinned to; none for a built-in plugin.
+    pub(crate) pin: Option<Pin>,
+    pub(crate) granted: RwLock<Granted>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) roots: OnceLock<Roots>,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.
@@ -92,10 +100,39 @@ pub(crate) struct PluginContext {
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
 }
 
+/// What a plugin may do now. More is granted while it runs only where a person says so.
+pub(crate) struct Granted {
+    effective: Arc<Effective>,
+    /// The directories that come of it, opened at first use.
+    roots: Option<Arc<Roots>>,
+}
+
+impl From<Effective> for Granted {
+    fn from(effective: Effective) -> Self {
+        Self { effective: Arc::new(effective), roots: None }
+    }
+}
+
 impl PluginContext {
+    /// What it may do now.
+    pub(crate) fn effective(&self) -> Arc<Effective> {
+        Arc::clone(&self.granted.read().unwrap_or_else(PoisonError::into_inner).effective)
+    }
+
     /// The roots it may reach, opened at first use.
-    pub(crate) fn roots(&self) -> &Roots {
-        self.roots.get_or_init(|| Roots::open(&self.name, &self.effective, &self.shared.places))
+    pub(crate) fn roots(&self) -> Arc<Roots> {
+        if let Some(roots) = &self.granted.read().unwrap_or_else(PoisonError::into_inner).roots {
+            return Arc::clone(roots);
+        }
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        let Granted { effective, roots } = &mut *granted;
+        Arc::clone(roots.get_or_insert_with(|| Arc::new(Roots::open(&self.name, effective, &self.shared.places))))
+    }
+
+    /// Lets it do more from here on.
+    pub(crate) fn grant(&self, more: &Wants) {
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        *granted = granted.effective.with_granted(more).into();
     }
 }
 
@@ -116,6 +153,8 @@ pub(crate) struct PluginState {
     wasi: WasiCtx,
     pub(crate) space: SpaceLimiter,
     pub(crate) plugin: Arc<PluginContext>,
+    /// The call it serves.
+    pub(crate) call: Arc<Call>,
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
@@ -171,16 +210,27 @@ impl PluginContext {
     }
 
     /// A new store for an instance of this plugin.
-    pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget) -> Prepared {
-        self.metered_store(engine, CpuMeter::new(budget, &self.limits), false)
+    pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
+        self.metered_store(engine, CpuMeter::new(budget, &self.limits), call, false)
     }
 
     /// A new store for an instance that does a share of the work of the one that `caller` measures.
-    pub(crate) fn worker_store(self: &Arc<Self>, engine: &wasmtime::Engine, caller: Arc<CpuMeter>) -> Prepared {
-        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), true)
+    pub(crate) fn worker_store(
+        self: &Arc<Self>,
+        engine: &wasmtime::Engine,
+        caller: Arc<CpuMeter>,
+        call: Arc<Call>,
+    ) -> Prepared {
+        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), call, true)
     }
 
-    fn metered_store(self: &Arc<Self>, engine: &wasmtime::Engine, meter: CpuMeter, is_worker: bool) -> Prepared {
+    fn metered_store(
+        self: &Arc<Self>,
+        engine: &wasmtime::Engine,
+        meter: CpuMeter,
+        call: Arc<Call>,
+        is_worker: bool,
+    ) -> Prepared {
         let meter = Arc::new(meter);
         let stderr = MemoryOutputPipe::new(STDERR_KEPT);
         let mut wasi = WasiCtx::builder();
@@ -193,6 +243,7 @@ impl PluginContext {
             wasi: wasi.build(),
             space: SpaceLimiter::new(&self.limits),
             plugin: Arc::clone(self),
+            call,
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
             log_lines: 0,

@@ -14,6 +14,7 @@ use wasmtime::{
 
 use crate::{
     bindings::exports::atoll::plugin::tools::{self, GuestIndices},
+    call::Call,
     convert,
     limits::{CpuBudget, Metered},
     state::{PluginContext, PluginState, Prepared, RunningCall, lock},
@@ -42,10 +43,11 @@ impl ToolPlugin {
     async fn in_instance<R>(
         &self,
         permit: SemaphorePermit<'_>,
+        call: Arc<Call>,
         work: impl AsyncFnOnce(&mut Prepared, tools::Guest, Instance) -> wasmtime::Result<R>,
     ) -> Result<R, Error> {
         let _permit = permit;
-        let mut prepared = self.context.store(&self.engine, CpuBudget::Total);
+        let mut prepared = self.context.store(&self.engine, CpuBudget::Total, Arc::clone(&call));
         let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
         let run = async {
             let instance = self.pre.instantiate_async(&mut prepared.store).await?;
@@ -54,9 +56,9 @@ impl ToolPlugin {
         };
         let run = Metered::new(run, meter, Arc::clone(&self.context.shared.ticker));
         let outcome = match self.context.limits.wall_ms {
-            Some(limit) => match tokio::time::timeout(Duration::from_millis(limit), run).await {
-                Ok(outcome) => outcome,
-                Err(_) => return Err(limit_error(LimitName::WallMs, limit)),
+            Some(limit) => match call.clock.within(Duration::from_millis(limit), run).await {
+                Some(outcome) => outcome,
+                None => return Err(limit_error(LimitName::WallMs, limit)),
             },
             None => run.await,
         };
@@ -66,9 +68,10 @@ impl ToolPlugin {
     /// The tools it brings.
     pub(crate) async fn list(&self) -> Result<Vec<Tool>, Error> {
         let permit = self.context.shared.permits.preparing().await?;
+        let call = Call::of_description(&self.context);
         let list =
             async |prepared: &mut Prepared, guest: tools::Guest, _| guest.call_list_tools(&mut prepared.store).await;
-        let listed = self.in_instance(permit, list).await?;
+        let listed = self.in_instance(permit, call, list).await?;
         listed.into_iter().map(|tool| convert::tool_from_wit(&self.context.name, tool)).collect()
     }
 
@@ -82,8 +85,9 @@ impl ToolRunner for ToolPlugin {
         Box::pin(async move {
             let text = arguments.to_string();
             let permit = self.context.shared.permits.preparing().await?;
+            let call = Call::of_description(&self.context);
             let prepared = self
-                .in_instance(permit, async |prepared, guest, _| {
+                .in_instance(permit, call, async |prepared, guest, _| {
                     guest.call_prepare(&mut prepared.store, &tool, &text).await
                 })
                 .await??;
@@ -95,6 +99,7 @@ impl ToolRunner for ToolPlugin {
         Box::pin(async move {
             let permit = self.context.shared.permits.call(invocation.depth).await?;
             let running = RunningCall { progress, table: invocation.table };
+            let context = Call::new(&self.context, &invocation.id);
             let call = tools::Invocation {
                 id: invocation.id,
                 parent_id: invocation.parent_id,
@@ -103,7 +108,7 @@ impl ToolRunner for ToolPlugin {
                 cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
             };
             let output = self
-                .in_instance(permit, async |prepared, guest, _| {
+                .in_instance(permit, context, async |prepared, guest, _| {
                     lock(&prepared.running).insert(call.id.clone(), running);
                     prepared.store.run_concurrent(async |accessor| guest.call_call(accessor, call).await).await?
                 })
@@ -116,6 +121,6 @@ impl ToolRunner for ToolPlugin {
     }
 
     fn allowed(&self) -> Vec<String> {
-        self.context.effective.describe()
+        self.context.effective().describe()
     }
 }

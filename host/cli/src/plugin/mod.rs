@@ -5,6 +5,7 @@ mod grant;
 mod inspect;
 mod install;
 mod list;
+pub(crate) mod log;
 mod pack;
 mod remove;
 mod sheet;
@@ -37,6 +38,9 @@ pub(crate) async fn run(command: PluginCommand, trust: TrustArguments) -> anyhow
         PluginCommand::Revoke { name, what } => grant::revoke(&Known::new(trust, true)?, &name, &what),
         PluginCommand::Verify { names, json } => verify::run(&names, json, trust).await,
         PluginCommand::Pack { component, manifest, output } => pack::run(&component, &manifest, output.as_deref()),
+        PluginCommand::Log { plugin, denied, since, follow, json } => {
+            log::run(log::Filter { plugin, denied, since }, follow, json).await
+        }
     }
 }
 

@@ -91,8 +91,8 @@ async fn verify(parts: &Parts, grants: &Grants, plugin: &Installed) -> Finding {
 /// Loads it as if all it asks for were granted, so that only the plugin itself can be at fault. Its tools are listed,
 /// which runs its code, but none of them is called.
 async fn load(parts: &Parts, files: PluginFiles) -> Result<(), Error> {
-    let PluginFiles { file, component, manifest, .. } = files;
+    let PluginFiles { file, component, manifest, pin, .. } = files;
     let effective = Effective::intersect(&manifest, Some(&manifest.wants));
-    let plugin = UserPlugin { file, component, manifest, effective };
+    let plugin = UserPlugin { file, component, manifest, effective, pin };
     parts.host.load_user(plugin).await.map(|_| ())
 }
