@@ -200,7 +200,7 @@ impl Caller {
         let Some(offer) = &denied.offer else { return Decision::NotAsked };
         let question = Question {
             plugin: self.name.clone(),
-            is_builtin: self.digest.is_none(),
+            is_builtin: self.pin.is_none(),
             capability: the_use.capability,
             operation: the_use.operation.to_owned(),
             target: the_use.target.to_owned(),

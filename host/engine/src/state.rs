@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
-use atoll_caps::{Digest, Effective, LimitName, Limits, Origin, RootVars, Wants};
+use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, Wants};
 use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
@@ -90,7 +90,7 @@ pub(crate) struct GrantedSecret {
 pub(crate) struct PluginContext {
     pub(crate) name: String,
     /// The component that its grants are pinned to; none for a built-in plugin.
-    pub(crate) digest: Option<Digest>,
+    pub(crate) pin: Option<Pin>,
     pub(crate) granted: RwLock<Granted>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
