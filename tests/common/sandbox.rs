@@ -84,7 +84,7 @@ impl Sandbox {
 
     /// The program, in the workspace.
     pub(crate) fn atoll(&self) -> Command {
-        self.at_home(Command::new())
+        self.equipped(Command::new())
     }
 
     /// A line that the program told its user to type, typed into a shell.
@@ -95,11 +95,12 @@ impl Sandbox {
                 .unwrap();
         }
         let path = std::env::var("PATH").unwrap_or_default();
-        let shell = self.at_home(Command::of("bash")).env("PATH", format!("{}:{path}", folder.display()));
+        let shell = self.equipped(Command::of("bash")).env("PATH", format!("{}:{path}", folder.display()));
         shell.args(["-c", line]).run()
     }
 
-    fn at_home(&self, command: Command) -> Command {
+    /// A command with the directories of this sandbox.
+    pub(crate) fn equipped(&self, command: Command) -> Command {
         let root = self.root();
         command
             .cwd(self.work())

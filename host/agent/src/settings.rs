@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use atoll_caps::DefaultTrust;
+use atoll_caps::{DefaultTrust, UserLimits};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -24,6 +24,9 @@ pub struct Settings {
     pub http_idle_timeout_ms: Option<u64>,
     /// The shell for command lines. Default: `/bin/bash`, else `bash`, else `sh`.
     pub shell_path: Option<PathBuf>,
+    /// Limits of plugins, over those of their manifests: by plugin, and with `*` for all. Only the user's own settings
+    /// count here.
+    pub limits: UserLimits,
     /// Where session files go. Default: `sessions` in Atoll's directory.
     pub session_dir: Option<PathBuf>,
     /// Whether a project is trusted for which nothing is saved. Only the user's own settings say so.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::limits::LimitsSpec;
+use crate::limits::{LIMIT_KEYS, LimitsSpec};
 use crate::text::{printable, serialize_as_text};
 use crate::toml_source::{ManifestError, Section, Source};
 use crate::wants::Wants;
@@ -100,10 +100,6 @@ pub struct Manifest {
     pub limits: LimitsSpec,
 }
 
-const MIB: u64 = 1024 * 1024;
-/// A day, in milliseconds: more is no limit, and `wall-ms = 0` says so.
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
 impl Manifest {
     /// Reads a manifest. `file` is what error messages call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, ManifestError> {
@@ -160,27 +156,14 @@ pub(crate) fn read_tool_names(section: &Section<'_>, key: &str) -> Result<Vec<St
 }
 
 fn read_limits(section: &Section<'_>) -> Result<LimitsSpec, ManifestError> {
-    section.only(&[
-        "memory-mib",
-        "table-elements",
-        "cpu-ms",
-        "wall-ms",
-        "host-call-mib",
-        "handles",
-        "output-mib",
-        "nesting",
-    ])?;
-    let mib = |key, most| Ok(section.number(key, 1..=most)?.map(|mib| mib * MIB));
-    Ok(LimitsSpec {
-        memory_bytes: mib("memory-mib", 4096)?,
-        table_elements: section.number("table-elements", 1..=10_000_000)?,
-        cpu_ms: section.number("cpu-ms", 1..=DAY_MS)?,
-        wall_ms: section.number("wall-ms", 0..=DAY_MS)?,
-        host_call_bytes: mib("host-call-mib", 1024)?,
-        handles: section.number("handles", 1..=1_000_000)?,
-        output_bytes: mib("output-mib", 1024)?,
-        nesting: section.number("nesting", 1..=64)?.and_then(|nesting| u32::try_from(nesting).ok()),
-    })
+    section.only(&LIMIT_KEYS.each_ref().map(|key| key.key))?;
+    let mut spec = LimitsSpec::default();
+    for key in &LIMIT_KEYS {
+        if let Some(number) = section.number(key.key, key.range.clone())? {
+            spec.set(key, number);
+        }
+    }
+    Ok(spec)
 }
 
 serialize_as_text!(PluginName, ContractVersion);

@@ -87,6 +87,7 @@ impl Parts {
         places: atoll_engine::Places,
     ) -> anyhow::Result<Self> {
         let host = PluginHost::new(places)?;
+        host.set_user_limits(settings.limits.clone());
         let audit = start_audit_log(&directories, &settings);
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());

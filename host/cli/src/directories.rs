@@ -71,8 +71,11 @@ impl Directories {
 
     /// The folder of this directory's sessions.
     pub(crate) fn sessions(&self, settings: &Settings) -> PathBuf {
-        let all = settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"));
-        atoll_agent::session::folder(&all, &self.cwd)
+        atoll_agent::session::folder(&self.all_sessions(settings), &self.cwd)
+    }
+
+    fn all_sessions(&self, settings: &Settings) -> PathBuf {
+        settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"))
     }
 
     /// What plugins are told about places, with `cwd` as the workspace and these folders of skills.
@@ -82,6 +85,7 @@ impl Directories {
             home: self.home.clone(),
             atoll_home: self.atoll_home.clone(),
             cache: self.cache.clone(),
+            sessions: self.cwd.join(self.all_sessions(settings)),
             // Not below the cache, which is out of reach of plugins: `read` has to reach what was spilled.
             spill: spill_folder(self.cache.join("spill")),
             skills,

@@ -21,6 +21,7 @@ mod imports;
 mod limits;
 mod linking;
 mod loading;
+mod outcome;
 mod permits;
 mod processes;
 mod provider_plugin;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, Wants};
+use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
 use tokio::sync::Semaphore;
 use wasmtime::{
@@ -21,7 +21,7 @@ use crate::{
     audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
-    files::MutationLocks,
+    files::{MutationLocks, OpenFiles},
     http_client::HttpClient,
     linking,
     permits::Permits,
@@ -105,11 +105,13 @@ impl PluginHost {
             places,
             http: HttpClient::default(),
             locks: MutationLocks::default(),
+            open_files: OpenFiles::of_all(),
             ticker: Arc::new(ticker),
             permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
             confinement: OnceLock::new(),
+            user_limits: RwLock::default(),
             audit: OnceLock::new(),
             approvals: Approvals::default(),
         };
@@ -119,6 +121,11 @@ impl PluginHost {
     /// Sets the variables that every process a plugin starts gets.
     pub fn set_process_env(&self, variables: Vec<(String, String)>) {
         *self.shared.process_env.write().unwrap_or_else(std::sync::PoisonError::into_inner) = variables;
+    }
+
+    /// Sets the user's limits, for all plugins that are loaded from now on.
+    pub fn set_user_limits(&self, limits: UserLimits) {
+        *self.shared.user_limits.write().unwrap_or_else(std::sync::PoisonError::into_inner) = limits;
     }
 
     /// From now on every use of a capability is written down there. To be called before plugins are loaded.
@@ -215,6 +222,11 @@ impl PluginHost {
         crate::download::fetch(&self.shared.http, url, MAX_COMPONENT).await
     }
 
+    fn limits(&self, manifest: &Manifest) -> Limits {
+        let user = self.shared.user_limits.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        user.of(manifest.name.as_str(), &manifest.limits)
+    }
+
     async fn compile(&self, file: &Path, bytes: &[u8]) -> Result<Component, Error> {
         let digest = Digest::of(bytes);
         if let Some(component) = self.cache.load(&self.engine, &digest) {
@@ -234,6 +246,12 @@ impl PluginHost {
                     "{} is not a usable component: {}",
                     file.display(),
                     reason.root_cause()
+                )));
+            }
+            Ok(Err(mpsc::RecvTimeoutError::Disconnected)) => {
+                return Err(Error::Failed(format!(
+                    "{} can not be compiled: the compiler gave up on it",
+                    file.display()
                 )));
             }
             _ => {
@@ -274,10 +292,11 @@ impl PluginHost {
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
         let context = Arc::new(PluginContext {
             name: name.clone(),
-            limits: Limits::default().with(&manifest.limits),
+            limits: self.limits(&manifest),
             pin,
             granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
+            open_files: OpenFiles::of_plugin(&self.shared.open_files),
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             model_origins: RwLock::default(),

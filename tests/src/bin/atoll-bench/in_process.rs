@@ -29,6 +29,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
         home: work.clone(),
         atoll_home: folder.path().join("none/.atoll"),
         cache: folder.path().join("none/cache"),
+        sessions: folder.path().join("none/.atoll/sessions"),
         spill: folder.path().join("none/spill"),
         skills: Vec::new(),
         shell: None,
