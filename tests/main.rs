@@ -9,6 +9,9 @@
 )]
 
 mod aimock;
+mod asking;
+mod audit_log;
+mod bash_sandbox;
 mod bash_tool;
 mod command_line;
 mod common;
@@ -23,8 +26,12 @@ mod limits;
 mod malformed_plugins;
 mod misbehaving_plugins;
 mod nested_calls;
+mod network_promises;
 mod plugin_cache;
+mod plugin_install;
+mod plugin_management;
 mod print_mode;
+mod project_trust;
 mod provider_faults;
 mod provider_plugins;
 mod provider_streams;

@@ -6,6 +6,7 @@ pub(crate) mod probes;
 pub(crate) mod processes;
 pub(crate) mod sandbox;
 pub(crate) mod server;
+pub(crate) mod terminal;
 
 pub(crate) use processes::{Command, Finished, Running, until};
 pub(crate) use sandbox::Sandbox;

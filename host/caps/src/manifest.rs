@@ -94,6 +94,8 @@ pub struct Manifest {
     pub contract: ContractVersion,
     /// What it asks for.
     pub wants: Wants,
+    /// The built-in tools that its own tools of the same names are to stand in for.
+    pub replaces: Vec<String>,
     /// The limits it sets.
     pub limits: LimitsSpec,
 }
@@ -104,7 +106,7 @@ impl Manifest {
         let source = Source { file, text, reasons: true };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
-        let mut keys = vec!["name", "version", "description", "contract", "limits"];
+        let mut keys = vec!["name", "version", "description", "contract", "replaces", "limits"];
         keys.extend(Wants::KEYS);
         root.only(&keys)?;
         let version = root.text("version")?.ok_or_else(|| root.missing("version", "\"0.1.0\""))?;
@@ -117,6 +119,7 @@ impl Manifest {
             description: root.text("description")?.map(|text| text.value.to_owned()).unwrap_or_default(),
             contract: root.required("contract", &format!("\"{}\"", ContractVersion::CURRENT))?,
             wants: Wants::read(&root)?,
+            replaces: read_tool_names(&root, "replaces")?,
             limits: root.table("limits")?.map_or(Ok(LimitsSpec::default()), |section| read_limits(&section))?,
         })
     }
@@ -129,9 +132,27 @@ impl Manifest {
             description: String::new(),
             contract: ContractVersion::CURRENT,
             wants: Wants::default(),
+            replaces: Vec::new(),
             limits: LimitsSpec::default(),
         }
     }
+}
+
+/// A list of tool names, each once.
+pub(crate) fn read_tool_names(section: &Section<'_>, key: &str) -> Result<Vec<String>, ManifestError> {
+    let Some(list) = section.texts(key)? else { return Ok(Vec::new()) };
+    let mut names: Vec<String> = Vec::new();
+    for name in list.value {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(plain) {
+            let reason = format!("`{key}`: `{name}` can not name a tool");
+            return Err(section.source().error(list.span, reason, "name tools as `atoll tool list` does"));
+        }
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
 }
 
 fn read_limits(section: &Section<'_>) -> Result<LimitsSpec, ManifestError> {

@@ -2,6 +2,7 @@
 //! goes away or the host ends; its output is pumped into bounded queues, and copied to a bounded spill file where
 //! one is asked for.
 
+mod confine;
 mod group;
 mod inheritance;
 mod pump;
@@ -32,6 +33,8 @@ use crate::{
     call::{Caller, Use},
     state::{PluginContext, lock},
 };
+pub(crate) use confine::Confinement;
+pub use confine::find_bubblewrap;
 use group::HeldGroup;
 use spill::Spill;
 pub use spill::spill_folder;
@@ -122,15 +125,19 @@ fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> 
     if !cwd.is_dir() {
         return Err(Error::InvalidArguments(format!("the working directory {} does not exist", cwd.display())));
     }
-    let mut command = Command::new(&launch.program);
-    command.args(&launch.arguments).current_dir(&cwd).process_group(0);
-    if launch.clear_env {
-        command.env_clear();
-    }
-    for (name, value) in plugin.shared.process_env.read().unwrap_or_else(PoisonError::into_inner).iter() {
-        command.env(name, value);
-    }
-    command.envs(launch.env);
+    let variables = plugin.shared.process_env.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut command = match plugin.shared.confinement.get() {
+        Some(confinement) => confinement.command(places, &launch, &cwd, &variables)?,
+        None => {
+            let mut command = Command::new(&launch.program);
+            if launch.clear_env {
+                command.env_clear();
+            }
+            command.args(&launch.arguments).current_dir(&cwd).envs(variables).envs(launch.env);
+            command
+        }
+    };
+    command.process_group(0);
     command.stdin(if launch.piped_input { Stdio::piped() } else { Stdio::null() });
     let failed = |error: io::Error| Error::Failed(format!("could not start {}: {error}", launch.program));
     let (out, err) = connect(&mut command, launch.output).map_err(failed)?;

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
-use atoll_caps::{Digest, Effective, LimitName, Limits, Origin, RootVars, UserLimits, Wants};
+use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
 use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
@@ -21,6 +21,7 @@ use crate::{
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
     permits::Permits,
+    processes::Confinement,
     workers::WorkerPlugin,
 };
 
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
+    /// How programs are confined, if they are.
+    pub(crate) confinement: OnceLock<Confinement>,
     /// What the user says of plugins' limits.
     pub(crate) user_limits: RwLock<UserLimits>,
     /// Where uses of capabilities are written down, if anywhere.
@@ -92,7 +95,7 @@ pub(crate) struct GrantedSecret {
 pub(crate) struct PluginContext {
     pub(crate) name: String,
     /// The component that its grants are pinned to; none for a built-in plugin.
-    pub(crate) digest: Option<Digest>,
+    pub(crate) pin: Option<Pin>,
     pub(crate) granted: RwLock<Granted>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,

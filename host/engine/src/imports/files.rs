@@ -36,6 +36,7 @@ pub struct Reader {
     file: Arc<std::sync::Mutex<OpenFile>>,
     /// As it is written down.
     shown: Arc<str>,
+    verdict: Verdict,
 }
 
 /// Handle of the right to change a file.
@@ -125,7 +126,7 @@ type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
 impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
     async fn read(accessor: &Accessor<T, Self>, reader: Resource<Reader>, max: u32) -> Answer<Vec<u8>> {
-        let Reader { file, shown } = handle(accessor, &reader)?;
+        let Reader { file, shown, verdict } = handle(accessor, &reader)?;
         let max = max.min(MAX_READ).into();
         let at_hand = crate::state::lock(&file).read_at_hand(max);
         let read = match at_hand {
@@ -134,7 +135,7 @@ impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
         };
         if let Ok(bytes) = &read {
             // It belongs to the entry that opening the file made.
-            caller(accessor).call.uses.add("files", "open", &shown, Verdict::Allowed, 0, Some(bytes.len() as u64));
+            caller(accessor).call.uses.add("files", "open", &shown, verdict, 0, Some(bytes.len() as u64));
         }
         Ok(read)
     }
@@ -177,7 +178,7 @@ impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
         if !contents.is_empty() {
             let bytes = contents.iter().map(|file| file.data.len() as u64).sum();
             let count = contents.len() as u64;
-            plugin.call.uses.add("files", "walk-read", &shown, Verdict::Allowed, count, Some(bytes));
+            plugin.call.uses.add_batch("walk-read", &shown, count, bytes);
         }
         Ok(Ok(contents.into_iter().map(Into::into).collect()))
     }
@@ -300,7 +301,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         let (count, bytes) = (read.clone().count() as u64, read.map(|bytes| bytes.len() as u64).sum());
         if count > 0 {
             let shown = roots.shown(&common_directory(&paths));
-            plugin.call.uses.add("files", "read-many", &shown, Verdict::Allowed, count, Some(bytes));
+            plugin.call.uses.add_batch("read-many", &shown, count, bytes);
         }
         Ok(results.into_iter().map(|result| result.map_err(Into::into)).collect())
     }
@@ -310,7 +311,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         let shown: Arc<str> = plugin.roots().shown(&path).into();
         let open_files = plugin.open_files.clone();
         let opened = plugin
-            .files(
+            .files_with(
                 "open",
                 &shown,
                 Access::Read,
@@ -323,7 +324,8 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             .await;
         match opened {
             Ok(file) => {
-                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown };
+                let (file, verdict) = file;
+                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown, verdict };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))
             }
             Err(error) => Ok(Err(error.into())),

@@ -19,6 +19,9 @@ struct Arguments {
     target: String,
     #[serde(default)]
     count: u32,
+    /// Headers of a request, its method among them as `:method`.
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, String>,
 }
 
 impl Tool for Misbehave {
@@ -31,13 +34,14 @@ impl Tool for Misbehave {
                 "how": { "type": "string" },
                 "target": { "type": "string", "description": "A path, a URL, a program or a text" },
                 "count": { "type": "integer", "minimum": 0 },
+                "headers": { "type": "object", "additionalProperties": { "type": "string" } },
             },
             "required": ["how"],
         }))
     }
 
     async fn run(arguments: Arguments, call: Call) -> Result<ToolOutput, Error> {
-        let Arguments { how, target, count } = arguments;
+        let Arguments { how, target, count, mut headers } = arguments;
         match how.as_str() {
             "behave" => return Ok(ToolOutput::text(format!("behaved: {target}"))),
             "loop" => loop {
@@ -106,9 +110,9 @@ impl Tool for Misbehave {
             "sleep" => clock::sleep(u64::MAX / 2).await,
             "fetch" => {
                 let request = http::Request {
-                    method: "GET".to_owned(),
+                    method: headers.remove(":method").unwrap_or_else(|| "GET".to_owned()),
                     url: target,
-                    headers: Vec::new(),
+                    headers: headers.into_iter().map(|(name, value)| http::Header { name, value }).collect(),
                     body: http::Body::Empty,
                     timeout_ms: None,
                     idle_timeout_ms: None,
