@@ -2,6 +2,7 @@
 
 pub(crate) mod components;
 pub(crate) mod plugins;
+pub(crate) mod probes;
 pub(crate) mod processes;
 pub(crate) mod sandbox;
 pub(crate) mod server;
@@ -31,4 +32,9 @@ pub(crate) fn text_of(content: &Value) -> String {
 /// Says on standard error that a test was not run, and why.
 pub(crate) fn skipped(reason: &str) {
     eprintln!("skipped: {reason}");
+}
+
+/// Whether there is time: what takes minutes is only done then. `cargo xtask test --long` sets it.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("ATOLL_LONG_TESTS").is_some_and(|value| value == "1")
 }

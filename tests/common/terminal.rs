@@ -89,6 +89,14 @@ impl AtTerminal {
         }
     }
 
+    /// Waits for a question and answers it with a line.
+    #[track_caller]
+    pub(crate) fn answer(mut self, question: &str, answer: &str) -> Self {
+        self.wait_for(question);
+        self.press(&format!("{answer}\n"));
+        self
+    }
+
     pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }

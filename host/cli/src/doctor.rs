@@ -6,6 +6,7 @@ use atoll_agent::settings::{BashSandbox, Settings};
 use serde::Serialize;
 
 use crate::{
+    arguments::TrustArguments,
     assemble::Parts,
     directories::Directories,
     exit::{ExitStatus, FAILED},
@@ -42,7 +43,7 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> {
     let directories = Directories::find()?;
     let mut findings = vec![Finding::ok("version", env!("CARGO_PKG_VERSION"))];
     findings.push(home(&directories));
@@ -53,7 +54,7 @@ pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
         }
     }
     let began = Instant::now();
-    match Parts::new(None) {
+    match Parts::new(trust, false) {
         Err(error) => {
             let fix = "if the line above names a file, correct it; otherwise this machine can not run the sandbox";
             findings.push(Finding::bad("sandbox", Verdict::Fail, format!("{error:#}"), fix));

@@ -120,6 +120,11 @@ impl HttpClient {
             .map_err(|error| Error::Failed(format!("the network can not be set up: {}", causes(&error))))
     }
 
+    /// The client for what the host itself fetches, from this machine alone or from anywhere. It follows no redirect.
+    pub(crate) fn for_host(&self, this_machine_only: bool) -> Result<Client, Error> {
+        self.client(if this_machine_only { Reach::Loopback } else { Reach::Any })
+    }
+
     /// Sends a request for a plugin and waits for the response's head.
     pub(crate) async fn send(&self, plugin: &Caller, request: SendRequest) -> Result<Received, Error> {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
@@ -461,7 +466,7 @@ fn unreachable_server(url: &Url, error: &reqwest::Error) -> Error {
 }
 
 /// The innermost reason, which says most: `connection refused` and the like.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(next) = innermost.source() {
         innermost = next;

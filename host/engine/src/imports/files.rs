@@ -27,6 +27,9 @@ const MAX_ENTRIES: u32 = 100_000;
 /// The most files one step of a walk gives.
 const MAX_WALK_STEP: u32 = 4_096;
 
+/// How much of a file one step of a walk always brings, if that much was asked for.
+const LEAST_OF_A_FILE: u64 = 1 << 20;
+
 /// Handle of an open file.
 #[derive(Clone)]
 pub struct Reader {
@@ -190,9 +193,10 @@ async fn read_all(
 ) -> (Vec<FoundContent>, Vec<FoundFile>) {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let share = files.len().div_ceil(threads).max(1);
-    let max = max_bytes.min(plugin.limits.host_call_bytes);
     // Each thread has its part, so that what comes back does not depend on which one is quicker.
     let budget = plugin.limits.host_call_bytes / threads as u64;
+    // Each brings one file at least, so all of them together stay near the limit only if none takes more than its part.
+    let max = max_bytes.min(budget.max(LEAST_OF_A_FILE));
     let mut tasks = Vec::new();
     for chunk in files.chunks(share) {
         let (chunk, roots) = (chunk.to_vec(), plugin.roots());
@@ -204,7 +208,7 @@ async fn read_all(
                     left.push(file);
                     continue;
                 }
-                let Ok(mut open) = roots.open_file(&absolute) else { continue };
+                let Ok(mut open) = roots.open_found(&absolute) else { continue };
                 let Ok(data) = open.read(max) else { continue };
                 spent += data.len() as u64;
                 let truncated = data.len() as u64 == max && open.facts.size > max;
@@ -305,12 +309,16 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
     async fn open(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Reader>> {
         let plugin = caller(accessor);
         let shown: Arc<str> = plugin.roots().shown(&path).into();
+        let open_files = plugin.open_files.clone();
         let opened = plugin
             .files_with(
                 "open",
                 &shown,
                 Access::Read,
-                move |roots| roots.open_file(&path).map(OpenFile::read_ahead),
+                move |roots| {
+                    let slot = open_files.take()?;
+                    Ok(roots.open_file(&path)?.held(slot))
+                },
                 |_| None,
             )
             .await;
@@ -340,14 +348,14 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             exclusive: options.exclusive,
         };
         let (length, shown) = (data.len() as u64, path.clone());
-        let work = move |roots: &Roots| roots.write(&path, &data, &mode);
+        let work = move |roots: &Arc<Roots>| roots.write(&path, &data, &mode);
         let written = plugin.files("write", &shown, Access::ReadWrite, work, |_| Some(length)).await;
         Ok(written.map(Into::into).map_err(Into::into))
     }
 
     async fn list_dir(accessor: &Accessor<T, Self>, path: String, max: u32) -> Answer<wit::Listing> {
         let (plugin, shown) = (caller(accessor), path.clone());
-        let work = move |roots: &Roots| roots.list(&path, max.min(MAX_ENTRIES) as usize);
+        let work = move |roots: &Arc<Roots>| roots.list(&path, max.min(MAX_ENTRIES) as usize);
         let listed = plugin.files("list", &shown, Access::Read, work, |_| None).await;
         Ok(listed
             .map(|(entries, truncated)| wit::Listing {

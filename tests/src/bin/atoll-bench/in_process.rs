@@ -1,14 +1,18 @@
 //! Calls inside this process, through the same pipeline as a model's calls: fresh instance each.
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, time::Instant};
 
 use anyhow::Context as _;
-use atoll_agent::{Pipeline, pipeline::Caller};
+use atoll_agent::Pipeline;
 use atoll_engine::{Builtin, Places, PluginHost};
 use atoll_table::Table;
 use serde_json::json;
 
-use crate::{Figure, median, percentile};
+use crate::{
+    Figure,
+    concurrency::{self, call},
+    median, percentile,
+};
 
 /// Measures calls of the built-in tool `read`.
 pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
@@ -25,6 +29,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
         home: work.clone(),
         atoll_home: folder.path().join("none/.atoll"),
         cache: folder.path().join("none/cache"),
+        sessions: folder.path().join("none/.atoll/sessions"),
         spill: folder.path().join("none/spill"),
         skills: Vec::new(),
         shell: None,
@@ -38,15 +43,15 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
 
     let count = if quick { 300 } else { 3_000 };
     for _ in 0..100 {
-        call(&pipeline).await?;
+        read(&pipeline).await?;
     }
     let mut times = Vec::new();
     for _ in 0..count {
         let began = Instant::now();
-        call(&pipeline).await?;
+        read(&pipeline).await?;
         times.push(began.elapsed().as_secs_f64() * 1e6);
     }
-    figures.push(Figure::new("tool call, warm, fresh instance: median", median(&mut times), "µs", count).below(150.0));
+    figures.push(Figure::new("tool call, warm, fresh instance: median", median(&mut times), "µs", count).below(100.0));
     figures.push(Figure::new(
         "tool call, warm, fresh instance: 99th percentile",
         percentile(&mut times, 99),
@@ -60,7 +65,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let calls: Vec<_> = (0..200)
         .map(|_| {
             let pipeline = pipeline.clone();
-            tokio::spawn(async move { call(&pipeline).await })
+            tokio::spawn(async move { read(&pipeline).await })
         })
         .collect();
     for one in calls {
@@ -73,24 +78,22 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
 
     let cycles = if quick { 2_000 } else { 10_000 };
     for _ in 0..cycles / 10 {
-        call(&pipeline).await?;
+        read(&pipeline).await?;
     }
     let early = resident_mb()?;
     for _ in 0..cycles {
-        call(&pipeline).await?;
+        read(&pipeline).await?;
     }
     let late = resident_mb()?;
     let growth = ((late - early) / early * 100.0).max(0.0);
     let name = format!("{cycles} instantiate-call-drop cycles: resident memory grows by");
     figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
+    figures.extend(concurrency::measure(&host, quick).await?);
     Ok(figures)
 }
 
-async fn call(pipeline: &Pipeline) -> anyhow::Result<()> {
-    let ready = pipeline.ready(Caller::Person, "bench", "read", json!({"path": "small.txt"})).await?;
-    let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
-    anyhow::ensure!(!done.output.is_error, "the call failed: {:?}", done.output.content);
-    Ok(())
+async fn read(pipeline: &Pipeline) -> anyhow::Result<()> {
+    call(pipeline, "read", json!({"path": "small.txt"})).await
 }
 
 /// A built-in plugin's image as the build left it. It is embedded in the program; here it is read from where the
@@ -103,7 +106,7 @@ fn builtin(name: &'static str) -> anyhow::Result<Builtin> {
 }
 
 /// Resident memory of this process.
-fn resident_mb() -> anyhow::Result<f64> {
+pub(crate) fn resident_mb() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS in /proc/self/status")?;
     let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has no value")?.parse()?;
