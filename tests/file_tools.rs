@@ -72,11 +72,16 @@ fn a_write_through_a_link_that_leads_out_is_denied_and_says_so() {
 }
 
 #[test]
-fn a_denial_of_a_built_in_tool_prints_no_command_that_could_not_help() {
+fn a_denial_of_a_built_in_tool_prints_the_command_that_adds_the_file() {
     let sandbox = Sandbox::new();
-    let run = sandbox.atoll().args(["tool", "call", "read", "{\"path\":\"/etc/passwd\"}"]).run().code(3);
-    // Built-in plugins have what the build gave them; a grant for one counts for nothing.
-    assert!(!run.stderr.contains("atoll plugin grant read"), "{run:#?}");
+    let call = ["tool", "call", "read", "{\"path\":\"/etc/passwd\"}"];
+    let run = sandbox.atoll().args(call).run().code(3);
+    assert!(run.stderr.contains("to allow it: atoll plugin grant read --files /etc/passwd:read\n"), "{run:#?}");
+    sandbox.home_file("grants.toml", "[builtin.read]\nfiles = [{ root = \"/etc/passwd\", access = \"read\" }]\n");
+    sandbox.atoll().args(call).run().ok();
+    // Not beside it, and for no other tool.
+    sandbox.bad_call("read", &json!({"path": "/etc/group"}));
+    sandbox.bad_call("grep", &json!({"path": "/etc/passwd", "pattern": "root"}));
 }
 
 #[test]
