@@ -4,8 +4,10 @@
 //! Nothing here may open a path that did not come through [`Roots::locate`].
 
 mod access;
+mod ignore_files;
 mod io_error;
 mod locks;
+mod lossy_names;
 mod roots;
 mod walk;
 

@@ -48,12 +48,12 @@ impl Root {
         // `dir` is beneath `within` for certain; that it is at `real` too was true a moment ago.
         let bounds = [base.to_owned(), root.within.canonicalize().unwrap_or_else(|_| root.within.clone())];
         let guarded = excluded.iter().any(|kept| bounds.iter().any(|at| kept.starts_with(at) || at.starts_with(kept)));
-        Ok(Self { given: root.path.clone(), real, dir, file, access: root.access, guarded })
+        Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded })
     }
 
     /// The path relative to `dir`, if it is this root or beneath it.
     fn relative(&self, path: &Path) -> Option<PathBuf> {
-        let rest = path.strip_prefix(&self.given).or_else(|_| path.strip_prefix(&self.real)).ok()?;
+        let rest = beneath(path, &self.given).or_else(|| beneath(path, &self.real))?;
         match (&self.file, rest.as_os_str().is_empty()) {
             (Some(name), true) => Some(name.clone()),
             (Some(_), false) => None,
@@ -106,6 +106,7 @@ impl Roots {
             .into_iter()
             .filter(|path| !path.as_os_str().is_empty())
             .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
+            .map(|path| cleaned(&path))
             .collect::<Vec<_>>();
         let mut roots = Vec::new();
         for root in effective.scoped_roots(&places.root_vars()) {
@@ -136,19 +137,10 @@ impl Roots {
         let path = match path.strip_prefix('~') {
             Some("") => self.home.clone(),
             Some(rest) if rest.starts_with('/') => self.home.join(rest.trim_start_matches('/')),
-            _ => self.cwd.join(path),
+            _ => self.cwd.join(path.strip_prefix("./").filter(|rest| !rest.starts_with('/')).unwrap_or(path)),
         };
-        let mut clean = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir => {
-                    clean.pop();
-                }
-                part => clean.push(part),
-            }
-        }
-        Ok(clean)
+        let clean = if is_clean(&path) { path } else { cleaned(&path) };
+        Ok(self.as_stored(clean))
     }
 
     /// Finds the root a path is beneath, by its spelling.
@@ -210,7 +202,7 @@ impl Roots {
 
     /// Refuses what belongs to the host itself.
     pub(super) fn check_excluded(&self, path: &Path) -> Result<(), Error> {
-        if self.excluded.iter().any(|kept| path.starts_with(kept)) {
+        if self.excluded.iter().any(|kept| beneath(path, kept).is_some()) {
             return Err(Error::Denied {
                 capability: "files".to_owned(),
                 target: path.display().to_string(),
@@ -232,6 +224,34 @@ impl Roots {
             },
         }
     }
+}
+
+/// What follows `folder` in a path beneath it, both without `.` and `..`. Most folders are told apart by their bytes;
+/// a search asks this for every file.
+fn beneath<'a>(path: &'a Path, folder: &Path) -> Option<&'a Path> {
+    let same = path.as_os_str().as_encoded_bytes().strip_prefix(folder.as_os_str().as_encoded_bytes());
+    same.and_then(|_| path.strip_prefix(folder).ok())
+}
+
+/// Whether an absolute path has no `.`, `..` or empty name in it.
+fn is_clean(path: &Path) -> bool {
+    let names = path.as_os_str().as_encoded_bytes().strip_prefix(b"/");
+    names.is_some_and(|names| names.split(|&byte| byte == b'/').all(|name| !matches!(name, b"" | b"." | b"..")))
+}
+
+/// A path without `.` and `..`.
+fn cleaned(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    clean
 }
 
 /// The path with all links resolved; where only its end does not exist, that end is kept.

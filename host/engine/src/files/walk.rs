@@ -11,7 +11,7 @@ use atoll_table::Error;
 use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
 use tokio::sync::mpsc;
 
-use super::{FileKind, Roots, io_error::explain};
+use super::{FileKind, Roots, ignore_files::unusable, io_error::explain};
 
 /// How many files a walking thread finds before it hands them on.
 const BATCH: usize = 256;
@@ -92,7 +92,17 @@ impl Roots {
             Ok(root.canonicalize()?)
         })?;
         self.locate(&real, Access::Read)?;
+        let (sender, found) = mpsc::channel(QUEUE);
+        let (directories, sizes) = (plan.directories, plan.sizes);
+        let (respect_ignore, follow_links) = (plan.respect_ignore, plan.follow_links);
+        if respect_ignore && let Some(file) = real.ancestors().find_map(unusable) {
+            return Err(Error::Failed(format!(
+                "{} can not be taken for ignore rules: it is longer than 64 KiB, or a pipe or device; remove or shorten it",
+                file.display()
+            )));
+        }
         let (readable, excluded) = self.readable();
+        let (base, passed_over) = (real.clone(), sender.clone());
         let mut overrides = OverrideBuilder::new(&real);
         for glob in &plan.globs {
             overrides
@@ -102,10 +112,10 @@ impl Roots {
         let overrides = overrides.build().map_err(|error| Error::InvalidArguments(error.to_string()))?;
         let mut builder = WalkBuilder::new(&real);
         builder
-            .standard_filters(plan.respect_ignore)
+            .standard_filters(respect_ignore)
             .require_git(false)
             .hidden(!plan.hidden)
-            .follow_links(plan.follow_links)
+            .follow_links(follow_links)
             .max_depth(plan.max_depth.map(|depth| depth as usize))
             .overrides(overrides)
             .threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
@@ -115,14 +125,26 @@ impl Roots {
                     return false;
                 }
                 // A link is only followed to what could be named directly.
-                !entry.path_is_symlink()
+                let allowed = !follow_links
+                    || !entry.path_is_symlink()
                     || entry
                         .path()
                         .canonicalize()
-                        .is_ok_and(|real| beneath(&readable, &real) && !beneath(&excluded, &real))
+                        .is_ok_and(|real| beneath(&readable, &real) && !beneath(&excluded, &real));
+                if allowed
+                    && respect_ignore
+                    && entry.file_type().is_some_and(|kind| kind.is_dir())
+                    && let Some(file) = unusable(entry.path())
+                {
+                    // Nothing in it can be told apart from what its rules leave out; only itself is shown.
+                    tracing::warn!(file = %file.display(), "not taken for ignore rules; its directory is passed over");
+                    if let Some(directory) = describe(entry, &base, directories, sizes) {
+                        let _ = passed_over.blocking_send(vec![directory]);
+                    }
+                    return false;
+                }
+                allowed
             });
-        let (sender, found) = mpsc::channel(QUEUE);
-        let (directories, sizes) = (plan.directories, plan.sizes);
         let base = real.clone();
         std::thread::Builder::new()
             .name("atoll-walk".to_owned())
@@ -149,7 +171,7 @@ fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool, sizes: boo
         return None;
     }
     let file_type = entry.file_type()?;
-    let mut path = relative.to_str()?.to_owned();
+    let mut path = relative.to_string_lossy().into_owned();
     let kind = if file_type.is_dir() {
         if !directories {
             return None;

@@ -79,7 +79,7 @@ impl wit::Host for PluginState {}
 impl wit::HostReader for PluginState {
     fn metadata(&mut self, reader: Resource<Reader>) -> wasmtime::Result<wit::Metadata> {
         let reader = self.resources.get(&reader)?;
-        Ok(crate::state::lock(&reader.0).facts.clone().into())
+        Ok(crate::state::lock(&reader.0).facts().into())
     }
 
     fn drop(&mut self, reader: Resource<Reader>) -> wasmtime::Result<()> {
@@ -183,7 +183,7 @@ async fn read_all(
                 let Ok(mut open) = plugin.roots().open_file(&absolute) else { continue };
                 let Ok(data) = open.read(max) else { continue };
                 spent += data.len() as u64;
-                let truncated = data.len() as u64 == max && open.facts.size > max;
+                let truncated = data.len() as u64 == max && open.size() > max;
                 contents.push(FoundContent { path: file.path, data, truncated });
             }
             (contents, left)

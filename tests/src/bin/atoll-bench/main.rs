@@ -8,6 +8,7 @@
 mod in_process;
 mod model_server;
 mod processes;
+mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -21,7 +22,7 @@ pub(crate) struct Figure {
     pub(crate) name: String,
     /// The figure.
     pub(crate) value: f64,
-    /// `ms`, `µs`, `MB`, `%` or a count.
+    /// `ms`, `µs`, `MB`, `%` or `x`, how many times as much.
     pub(crate) unit: &'static str,
     /// It has to stay below this, if there is a promise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,8 @@ fn run() -> anyhow::Result<bool> {
     let atoll =
         std::env::var_os("ATOLL_BIN").map(PathBuf::from).context("ATOLL_BIN is not set; run `cargo xtask bench`")?;
     let mut figures = processes::measure(&atoll, options.quick)?;
-    figures.extend(in_process::measure(options.quick)?);
+    let tools = tools::processes(&atoll, options.quick)?;
+    figures.extend(in_process::measure(options.quick, tools)?);
     if options.json {
         println!("{}", serde_json::to_string_pretty(&figures)?);
     } else {
