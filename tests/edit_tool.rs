@@ -100,3 +100,96 @@ fn two_edits_of_one_file_in_one_answer_both_land() {
     }
     assert_eq!(sandbox.read("a.txt"), lines.replace("line", "LINE"));
 }
+
+#[test]
+fn old_text_with_crlf_is_found_in_a_file_without_qwen_code_2474() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.txt", "one\ntwo\nthree\n");
+    sandbox.good_call("edit", &one_edit("a.txt", "one\r\ntwo", "1\r\n2"));
+    assert_eq!(sandbox.read("a.txt"), "1\n2\nthree\n");
+}
+
+#[test]
+fn a_lone_carriage_return_is_kept_sure_72() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.txt", "progress 1\rprogress 2\nend\n");
+    sandbox.good_call("edit", &one_edit("a.txt", "end", "END"));
+    assert_eq!(sandbox.read("a.txt"), "progress 1\rprogress 2\nEND\n");
+}
+
+#[test]
+fn a_byte_order_mark_in_the_edit_is_not_doubled_copilot_intellij_1042() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.txt", "\u{feff}one\ntwo\n");
+    let shown = sandbox.good_call("read", &json!({"path": "a.txt"}));
+    let line = shown.lines().next().unwrap();
+    // As a model copies it from what it was shown, the mark included.
+    sandbox.good_call("edit", &one_edit("a.txt", line, "\u{feff}uno"));
+    assert_eq!(sandbox.read("a.txt"), "\u{feff}uno\ntwo\n");
+    sandbox.good_call("edit", &one_edit("a.txt", "uno", "\u{feff}eins"));
+    assert_eq!(sandbox.read("a.txt"), "\u{feff}eins\ntwo\n");
+}
+
+#[test]
+fn escapes_for_characters_are_told_apart_pi_4198() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.js", "s = 'it\\u2019s';\n");
+    sandbox.file("b.js", "s = 'it\u{2019}s';\n");
+    let text = sandbox.bad_call("edit", &one_edit("a.js", "it\u{2019}s", "x"));
+    assert!(text.contains("has escapes such as \\u2019") && text.contains("line 1"), "{text}");
+    let text = sandbox.bad_call("edit", &one_edit("b.js", "it\\u2019s", "x"));
+    assert!(text.contains("has the characters themselves") && text.contains("line 1"), "{text}");
+}
+
+#[test]
+fn a_loose_edit_keeps_the_rest_of_its_line() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.txt", "a \u{201c}b\u{201d} \u{2014} cafe\u{301}\u{a0}\u{2018}d\u{2019}  \n");
+    sandbox.good_call("edit", &one_edit("a.txt", "a \"b\"", "A"));
+    assert_eq!(sandbox.read("a.txt"), "A \u{2014} cafe\u{301}\u{a0}\u{2018}d\u{2019}  \n");
+}
+
+#[test]
+fn edits_may_come_in_other_shapes() {
+    let sandbox = Sandbox::new();
+    for arguments in [
+        json!({"path": "a.txt", "edits": {"oldText": "one", "newText": "uno"}}),
+        json!({"path": "a.txt", "edits": "[{\"oldText\": \"one\", \"newText\": \"uno\"}]"}),
+        json!({"path": "a.txt", "oldText": "one", "newText": "uno"}),
+    ] {
+        sandbox.file("a.txt", "one\n");
+        sandbox.good_call("edit", &arguments);
+        assert_eq!(sandbox.read("a.txt"), "uno\n");
+    }
+}
+
+#[test]
+fn a_huge_change_has_a_bounded_difference_pi_8036() {
+    let sandbox = Sandbox::new();
+    let old: String = (0..60_000).map(|n| format!("line number {n} of a long text\n")).collect();
+    sandbox.file("a.txt", format!("start\n{old}end\n"));
+    let call = json!({"tool": "edit", "arguments": {"path": "a.txt", "edits": [
+        {"oldText": old, "newText": old.replace("line", "row")},
+    ]}});
+    sandbox.scripted(&json!({"turns": [{"calls": [call]}, {"text": "done"}]})).arg("go").run().ok();
+    assert_eq!(sandbox.read("a.txt"), format!("start\n{}end\n", old.replace("line", "row")));
+    let result = &sandbox.results()[0];
+    assert_eq!(result["isError"], false, "{:.1000}", result.to_string());
+    // It is drawn again each time the session is opened.
+    assert!(result.to_string().len() < 400_000, "{} bytes", result.to_string().len());
+}
+
+#[test]
+fn a_file_of_ten_megabytes_is_edited_in_bounded_memory_pi_8544() {
+    let sandbox = Sandbox::new();
+    let lines: String = (0..300_000).map(|n| format!("line {n} of a text that is long\r\n")).collect();
+    assert!(lines.len() > 10 << 20);
+    sandbox.file("a.txt", &lines);
+    sandbox.good_call("edit", &one_edit("a.txt", "line 150000 of\u{a0}a text", "LINE 150000 of a text"));
+    assert_eq!(sandbox.read("a.txt"), lines.replace("line 150000 ", "LINE 150000 "));
+    let text = {
+        sandbox.file("b.txt", vec![b'x'; 17 << 20]);
+        sandbox.bad_call("edit", &one_edit("b.txt", "x", "y"))
+    };
+    assert!(text.contains("16.0MB") && text.contains("shell"), "{text}");
+}

@@ -9,6 +9,7 @@
 )]
 
 mod aimock;
+mod bash_reports;
 mod bash_tool;
 mod command_line;
 mod common;
@@ -25,9 +26,11 @@ mod print_mode;
 mod provider_faults;
 mod provider_plugins;
 mod provider_streams;
+mod read_pictures;
 mod read_tool;
 mod readme;
 mod search_like_native;
+mod smallest_tool;
 mod tool_corpus;
 mod tool_manifests;
 mod write_tool;

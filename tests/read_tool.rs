@@ -91,3 +91,54 @@ fn bytes_that_are_not_utf_8_are_shown_with_a_note_trpc_agent_go_2495() {
     let text = sandbox.good_call("read", &json!({"path": "a.txt"}));
     assert!(text.starts_with("caf\u{fffd}\nok\n") && text.contains("U+FFFD"), "{text}");
 }
+
+#[test]
+fn a_character_at_an_edge_is_no_sign_of_a_binary_file_hermes_agent_76886() {
+    let sandbox = Sandbox::new();
+    for edge in [4_096, 8_192, 65_536, 1 << 20] {
+        sandbox.file(
+            "a.txt",
+            format!("{}\u{20ac}\nend\n", "x\n".repeat((edge - 1) / 2) + "y".repeat((edge - 1) % 2).as_str()),
+        );
+        let text = sandbox.good_call("read", &json!({"path": "a.txt", "offset": (edge - 1) / 2 + 1}));
+        assert!(text.contains("\u{20ac}\nend\n") && !text.contains('\u{fffd}'), "{edge}: {text}");
+    }
+}
+
+#[test]
+fn lines_are_counted_by_their_ends_sure_72() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.txt", "1\n2\n3\n");
+    let text = sandbox.bad_call("read", &json!({"path": "a.txt", "offset": 4}));
+    assert!(text.contains("3 lines"), "{text}");
+    sandbox.file("b.txt", "1\n2\n3");
+    assert_eq!(sandbox.good_call("read", &json!({"path": "b.txt", "offset": 3})), "3");
+}
+
+#[test]
+fn a_file_larger_than_the_plugins_memory_is_read_pi_9654() {
+    let sandbox = Sandbox::new();
+    let mut file = fs::File::create(sandbox.work().join("big.txt")).unwrap();
+    let block = "0123456789abcde\n".repeat(1 << 16);
+    for _ in 0..300 {
+        std::io::Write::write_all(&mut file, block.as_bytes()).unwrap();
+    }
+    drop(file);
+    let text = sandbox.good_call("read", &json!({"path": "big.txt", "limit": 1}));
+    assert_eq!(text, "0123456789abcde\n\n[19660799 more lines in file. Use offset=2 to continue.]");
+}
+
+#[test]
+fn no_result_is_blank_pi_8720() {
+    let sandbox = Sandbox::new();
+    sandbox.file("blank.txt", " \n\t\n\n");
+    sandbox.file("empty.txt", "");
+    for path in ["blank.txt", "empty.txt"] {
+        let text = sandbox.good_call("read", &json!({"path": path}));
+        assert!(!text.trim().is_empty(), "{path}");
+    }
+    for command in ["true", "printf ' \\n\\n'"] {
+        let text = sandbox.good_call("bash", &json!({"command": command}));
+        assert!(!text.trim().is_empty(), "{command}");
+    }
+}

@@ -44,3 +44,19 @@ fn a_write_keeps_content_byte_for_byte() {
     sandbox.good_call("write", &json!({"path": "a.txt", "content": content}));
     assert_eq!(sandbox.read("a.txt"), content);
 }
+
+#[test]
+fn quotes_are_written_as_given_claude_code_1986() {
+    let sandbox = Sandbox::new();
+    let content = "\u{201c}a\u{201d} \u{2018}b\u{2019} \u{2014} \u{2026} \u{a0}\u{202f}\n";
+    sandbox.good_call("write", &json!({"path": "a.txt", "content": content}));
+    assert_eq!(sandbox.read("a.txt"), content);
+}
+
+#[test]
+fn a_byte_order_mark_is_written_once_if_it_is_given_copilot_intellij_1042() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.txt", "\u{feff}old\r\n");
+    sandbox.good_call("write", &json!({"path": "a.txt", "content": "\u{feff}new\r\n"}));
+    assert_eq!(sandbox.read("a.txt"), "\u{feff}new\r\n");
+}
