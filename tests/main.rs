@@ -21,6 +21,7 @@ mod grep_tool;
 mod ls_tool;
 mod malformed_plugins;
 mod misbehaving_plugins;
+mod nested_calls;
 mod plugin_cache;
 mod print_mode;
 mod provider_faults;

@@ -40,6 +40,16 @@ impl Call {
     pub fn update(&self, content: &[Content], details: Option<&Value>) {
         crate::progress::update(&self.id, content, details.map(Value::to_string).as_deref());
     }
+
+    /// Calls another tool, as a part of this call. Needs the capability `table`. A tool that ran and failed gives an
+    /// output that says so.
+    ///
+    /// # Errors
+    /// What went wrong before it ran, and errors of the tool itself: `not-found`, `ambiguous`, `invalid-arguments`,
+    /// `limit` `nesting`, and others.
+    pub async fn call_tool(&self, name: &str, arguments: &Value) -> Result<ToolOutput, Error> {
+        crate::table::call(Some(self.id.clone()), name.to_owned(), arguments.to_string()).await
+    }
 }
 
 /// Describes a tool. Starts out as one that the model and scripts may call, that is active, and whose calls may

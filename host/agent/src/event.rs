@@ -6,7 +6,10 @@ use atoll_table::{Content, ToolOutput, model::Usage};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::message::{Message, ToolCall};
+use crate::{
+    message::{Message, ToolCall},
+    nested_calls::{NestedEvent, NestedStep},
+};
 
 /// Something happened.
 #[derive(Clone, Debug, Serialize)]
@@ -60,6 +63,9 @@ pub enum Event {
         tool_name: String,
         /// The arguments as the model gave them.
         args: Value,
+        /// The call that makes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
     },
     /// A call has something to show.
     ToolExecutionUpdate {
@@ -71,6 +77,9 @@ pub enum Event {
         args: Value,
         /// What it has so far.
         partial_result: PartialResult,
+        /// The call that makes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
     },
     /// A call has ended.
     ToolExecutionEnd {
@@ -85,7 +94,35 @@ pub enum Event {
         /// How long it ran; absent if it never did.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
+        /// The call that makes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
     },
+}
+
+impl From<NestedEvent> for Event {
+    fn from(event: NestedEvent) -> Self {
+        let NestedEvent { call_id: tool_call_id, parent_id, tool: tool_name, arguments: args, what } = event;
+        let parent_tool_call_id = Some(parent_id);
+        match what {
+            NestedStep::Start => Self::ToolExecutionStart { tool_call_id, tool_name, args, parent_tool_call_id },
+            NestedStep::Update { content, details } => Self::ToolExecutionUpdate {
+                tool_call_id,
+                tool_name,
+                args,
+                partial_result: PartialResult { content, details },
+                parent_tool_call_id,
+            },
+            NestedStep::End { output, duration_ms } => Self::ToolExecutionEnd {
+                tool_call_id,
+                tool_name,
+                result: ToolResult::from(&output),
+                is_error: output.is_error,
+                duration_ms,
+                parent_tool_call_id,
+            },
+        }
+    }
 }
 
 /// What a call has so far.

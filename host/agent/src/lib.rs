@@ -9,6 +9,7 @@ pub mod context_files;
 pub mod event;
 pub mod message;
 pub mod models;
+pub mod nested_calls;
 pub mod pipeline;
 pub mod prompt;
 pub mod run;

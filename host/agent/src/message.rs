@@ -192,6 +192,9 @@ pub struct ToolResultMessage {
     /// Data for whoever shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// The calls that it made: a [`atoll_table::nesting::NestedCalls`], or what another program put there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nested_calls: Option<Value>,
     /// It failed.
     #[serde(default)]
     pub is_error: bool,

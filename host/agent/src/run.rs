@@ -3,8 +3,9 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use atoll_table::{
-    Content, Error, ToolOutput,
+    Content, Error, ToolOutput, batch,
     model::{ModelEvent, ModelProvider, ModelRequest, ThinkingLevel},
+    nesting::NestedCalls,
 };
 use futures::{StreamExt as _, future::join_all};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,8 @@ use crate::{
     event::{Event, PartialResult, Sink, ToolResult},
     message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, UserMessage, to_prompt},
     models::Chosen,
-    pipeline::{Caller, Pipeline, Ready, failed},
+    nested_calls::NestedEvent,
+    pipeline::{Caller, Done, Pipeline, Ready, failed},
     prompt,
     session::{Session, SessionError},
     time::now_ms,
@@ -191,6 +193,7 @@ impl Agent {
                 tool_call_id: call.id.clone(),
                 tool_name: call.name.clone(),
                 args: call.arguments.clone(),
+                parent_tool_call_id: None,
             });
         }
         let mut ready = Vec::new();
@@ -222,13 +225,14 @@ impl Agent {
         } else {
             join_all(running).await
         };
-        let terminate = outputs.iter().all(|(output, _)| output.terminate);
-        for (call, (output, duration_ms)) in calls.into_iter().zip(outputs) {
+        let terminate = batch::ends_run(outputs.iter().map(|(done, _)| &done.output));
+        for (call, (Done { output, duration_ms, .. }, nested_calls)) in calls.into_iter().zip(outputs) {
             let message = Message::ToolResult(ToolResultMessage {
                 tool_call_id: call.id,
                 tool_name: call.name,
                 content: output.content,
                 details: output.details,
+                nested_calls: nested_calls.and_then(|calls| serde_json::to_value(calls).ok()),
                 is_error: output.is_error,
                 duration_ms,
                 timestamp: now_ms(),
@@ -239,11 +243,13 @@ impl Agent {
         Ok(terminate)
     }
 
-    /// Runs one call, unless the run has been stopped. Dropping the tool's future stops it and all it started.
-    async fn run_call(&self, call: &ToolCall, ready: Result<Ready, ToolOutput>) -> (ToolOutput, Option<u64>) {
-        let (output, duration_ms) = match ready {
-            Err(output) => (output, None),
-            Ok(_) if self.stop.is_cancelled() => (ToolOutput::error(STOPPED), None),
+    /// Runs one call, unless the run has been stopped; gives the record of the calls that it made, too. Dropping the
+    /// tool's future stops it and all it started.
+    async fn run_call(&self, call: &ToolCall, ready: Result<Ready, ToolOutput>) -> (Done, Option<NestedCalls>) {
+        let without_running = |output| (Done { output, error: None, duration_ms: None }, None);
+        let (done, nested_calls) = match ready {
+            Err(output) => without_running(output),
+            Ok(_) if self.stop.is_cancelled() => without_running(ToolOutput::error(STOPPED)),
             Ok(ready) => {
                 let (sink, shown) = (Arc::clone(&self.sink), call.clone());
                 let progress = Arc::new(move |content, details| {
@@ -252,208 +258,36 @@ impl Agent {
                         tool_name: shown.name.clone(),
                         args: shown.arguments.clone(),
                         partial_result: PartialResult { content, details },
+                        parent_tool_call_id: None,
                     });
                 });
+                let sink = Arc::clone(&self.sink);
+                let watch = Arc::new(move |event: NestedEvent| sink(&event.into()));
+                let record = ready.record();
                 let began = std::time::Instant::now();
-                tokio::select! {
-                    (output, ms) = ready.run(progress) => (output, Some(ms)),
+                let done = tokio::select! {
+                    done = ready.run(progress, watch) => done,
                     () = self.stop.cancelled() => {
                         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                        (ToolOutput::error("The user stopped this call."), Some(ms))
+                        let output = ToolOutput::error("The user stopped this call.");
+                        Done { output, error: None, duration_ms: Some(ms) }
                     }
-                }
+                };
+                (done, record.calls())
             }
         };
         self.tell(&Event::ToolExecutionEnd {
             tool_call_id: call.id.clone(),
             tool_name: call.name.clone(),
-            result: ToolResult::from(&output),
-            is_error: output.is_error,
-            duration_ms,
+            result: ToolResult::from(&done.output),
+            is_error: done.output.is_error,
+            duration_ms: done.duration_ms,
+            parent_tool_call_id: None,
         });
-        (output, duration_ms)
+        (done, nested_calls)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{path::Path, sync::Mutex};
-
-    use atoll_table::{
-        Invocation, Progress, Table, ToolRunner,
-        model::DoneReason,
-        tool::{Annotations, ExecutionMode, Exposure, Tool},
-    };
-    use futures::{
-        FutureExt as _,
-        future::{BoxFuture, pending},
-        stream::{self, BoxStream},
-    };
-    use serde_json::Value;
-
-    use super::*;
-    use crate::models::Models;
-
-    /// A model that calls its tool each time it is asked, and that tool.
-    struct Restless {
-        /// What the tool was told to do.
-        ran: Mutex<Vec<&'static str>>,
-        /// Preparing never ends; this is told that it began.
-        hangs: Option<CancellationToken>,
-    }
-
-    impl ModelProvider for Restless {
-        fn apis(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn complete(&self, _: ModelRequest) -> BoxFuture<'_, Result<BoxStream<'static, ModelEvent>, Error>> {
-            let done = ModelEvent::Done {
-                reason: DoneReason::ToolUse,
-                raw_reason: None,
-                response_model: None,
-                response_id: None,
-            };
-            let call = ModelEvent::CallStart { index: 0, id: "c".to_owned(), name: "work".to_owned() };
-            let events = [call, ModelEvent::CallEnd(0), done];
-            async move { Ok(stream::iter(events).boxed()) }.boxed()
-        }
-    }
-
-    impl ToolRunner for Restless {
-        fn prepare(&self, _: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
-            self.ran.lock().unwrap().push("prepare");
-            async move {
-                if let Some(began) = &self.hangs {
-                    began.cancel();
-                    pending::<()>().await;
-                }
-                Ok(arguments)
-            }
-            .boxed()
-        }
-
-        fn call(&self, _: Invocation, _: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
-            self.ran.lock().unwrap().push("call");
-            async { Ok(ToolOutput::default()) }.boxed()
-        }
-
-        fn allowed(&self) -> Vec<String> {
-            Vec::new()
-        }
-    }
-
-    /// The kinds of events so far.
-    type Seen = Arc<Mutex<Vec<String>>>;
-
-    fn agent(restless: &Arc<Restless>, session: Session) -> (Agent, Seen) {
-        let tool = Tool {
-            name: "work".to_owned(),
-            label: String::new(),
-            description: String::new(),
-            parameters: serde_json::json!({"type": "object"}),
-            output_schema: None,
-            prompt_snippet: None,
-            prompt_guidelines: Vec::new(),
-            exposure: Exposure::Direct,
-            default_active: true,
-            execution_mode: ExecutionMode::Parallel,
-            namespace: None,
-            annotations: Annotations::default(),
-            prepares: true,
-        };
-        let runner: Arc<dyn ToolRunner> = Arc::<Restless>::clone(restless);
-        let mut table = Table::new();
-        table.register("p", vec![tool], &runner).unwrap();
-        let seen = Seen::default();
-        let sink = Arc::clone(&seen);
-        let agent = Agent {
-            pipeline: Pipeline::new(table),
-            provider: Arc::<Restless>::clone(restless),
-            chosen: Models::playing("").unwrap(),
-            session,
-            context: Vec::new(),
-            cwd: PathBuf::from("/p"),
-            idle_timeout_ms: 1_000,
-            sink: Arc::new(move |event: &Event| {
-                let event = serde_json::to_value(event).unwrap();
-                let mut shown = event["type"].as_str().unwrap().to_owned();
-                for detail in [&event["message"]["role"], &event["willRetry"], &event["aborted"]] {
-                    if !detail.is_null() && shown != "turn_end" {
-                        shown = format!("{shown} {detail}");
-                    }
-                }
-                sink.lock().unwrap().push(shown);
-            }),
-            stop: CancellationToken::new(),
-        };
-        (agent, seen)
-    }
-
-    /// Runs an agent whose session breaks at the event of this kind; the events from there on.
-    async fn broken_at(kind: &'static str, restless: &Arc<Restless>) -> Vec<String> {
-        let folder = tempfile::tempdir().unwrap();
-        let mut session = Session::new(Some(folder.path()), Path::new("/p"));
-        session.append_message(&Message::User(UserMessage::default())).unwrap();
-        // A limit on the size of files would do the same, but for the whole process.
-        let (mut agent, seen) = agent(restless, session);
-        let breaks = agent.session.breaks();
-        let sink = Arc::clone(&agent.sink);
-        agent.sink = Arc::new(move |event: &Event| {
-            sink(event);
-            if serde_json::to_value(event).unwrap()["type"] == kind {
-                breaks.cancel();
-            }
-        });
-        let error = agent.prompt(vec![Content::text("go")]).await.unwrap_err();
-        assert!(matches!(error, SessionError::Unwritable { .. }), "{error}");
-        let seen = seen.lock().unwrap();
-        let at = seen.iter().position(|shown| shown.split(' ').next() == Some(kind)).unwrap();
-        seen[at..].to_vec()
-    }
-
-    const CLOSED: [&str; 2] = ["agent_end false", "agent_settled false"];
-
-    #[tokio::test]
-    async fn a_session_that_can_not_be_written_ends_the_run_in_order() {
-        let restless = Arc::new(Restless { ran: Mutex::default(), hangs: None });
-        assert_eq!(broken_at("agent_start", &restless).await[1..], CLOSED);
-        assert_eq!(broken_at("turn_start", &restless).await[1..], CLOSED);
-        assert!(restless.ran.lock().unwrap().is_empty());
-    }
-
-    /// The message used to be lost, the tools had run, and no event said that it was over.
-    #[tokio::test]
-    async fn calls_of_an_answer_that_can_not_be_kept_are_not_carried_out() {
-        let restless = Arc::new(Restless { ran: Mutex::default(), hangs: None });
-        let seen = broken_at("message_update", &restless).await;
-        assert_eq!(seen[seen.len() - 4..], ["message_end \"assistant\"", "turn_end", CLOSED[0], CLOSED[1]]);
-        assert!(restless.ran.lock().unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_result_that_can_not_be_kept_ends_the_run_in_order() {
-        let restless = Arc::new(Restless { ran: Mutex::default(), hangs: None });
-        let seen = broken_at("tool_execution_end", &restless).await;
-        assert_eq!(seen[1..], ["turn_end", CLOSED[0], CLOSED[1]]);
-        assert_eq!(*restless.ran.lock().unwrap(), ["prepare", "call"]);
-    }
-
-    /// Ctrl-C used to go unseen until the arguments were prepared.
-    #[tokio::test]
-    async fn a_run_can_be_stopped_while_arguments_are_prepared() {
-        let began = CancellationToken::new();
-        let restless = Arc::new(Restless { ran: Mutex::default(), hangs: Some(began.clone()) });
-        let (mut agent, _) = agent(&restless, Session::new(None, Path::new("/p")));
-        let stop = agent.stop.clone();
-        tokio::spawn(async move {
-            began.cancelled().await;
-            stop.cancel();
-        });
-        let outcome = tokio::time::timeout(Duration::from_secs(30), agent.prompt(vec![Content::text("go")])).await;
-        assert!(outcome.unwrap().unwrap().aborted);
-        assert_eq!(*restless.ran.lock().unwrap(), ["prepare"]);
-        let Some(Message::ToolResult(result)) = agent.session.messages().last() else { panic!("no result") };
-        assert_eq!((result.content.as_slice(), result.duration_ms), (&[Content::text(STOPPED)][..], None));
-    }
-}
+#[path = "run_tests.rs"]
+mod tests;

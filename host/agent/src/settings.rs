@@ -22,6 +22,45 @@ pub struct Settings {
     pub shell_path: Option<PathBuf>,
     /// Where session files go. Default: `sessions` in Atoll's directory.
     pub session_dir: Option<PathBuf>,
+    /// The audit log. The user's own settings only.
+    pub audit: AuditSettings,
+    /// How `bash`, and whatever else starts programs, is confined. The user's own settings only.
+    pub bash: BashSettings,
+}
+
+/// The audit log.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AuditSettings {
+    /// Whether uses of capabilities are written down. Default: yes.
+    pub enabled: bool,
+    /// How large a file of the log may become, in bytes, before a new one is begun. Default: 8 MiB.
+    pub max_bytes: u64,
+}
+
+impl Default for AuditSettings {
+    fn default() -> Self {
+        Self { enabled: true, max_bytes: 8 << 20 }
+    }
+}
+
+/// How programs that plugins start are confined.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BashSettings {
+    /// By what. Default: by nothing.
+    pub sandbox: BashSandbox,
+}
+
+/// By what programs are confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BashSandbox {
+    /// By nothing: a program can do what the user can.
+    #[default]
+    Off,
+    /// By `bwrap`: no network, and writing in the workspace only.
+    Bubblewrap,
 }
 
 /// The settings can not be used.
@@ -94,5 +133,21 @@ mod tests {
         std::fs::write(&path, "{\"httpIdleTimeoutMs\": \"soon\"}").unwrap();
         let error = Settings::load(&path).unwrap_err().to_string();
         assert!(error.contains("settings.json") && error.contains("\"disabled\""), "{error}");
+    }
+
+    #[test]
+    fn the_log_and_the_confinement_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Settings::load(&path)
+        };
+        let settings = read("{\"audit\": {\"maxBytes\": 5000}, \"bash\": {\"sandbox\": \"bubblewrap\"}}").unwrap();
+        assert_eq!(settings.audit, AuditSettings { enabled: true, max_bytes: 5000 });
+        assert_eq!(settings.bash.sandbox, BashSandbox::Bubblewrap);
+        assert_eq!(read("{}").unwrap().bash.sandbox, BashSandbox::Off);
+        // A word that is not understood must not be taken for `off`.
+        assert!(read("{\"bash\": {\"sandbox\": \"bwrap\"}}").is_err());
     }
 }

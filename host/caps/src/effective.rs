@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use crate::denied::Denied;
+use crate::denied::{Denied, Offer};
 use crate::manifest::{Manifest, PluginName};
 use crate::origin::Origin;
 use crate::origin_pattern::OriginPattern;
@@ -18,8 +18,17 @@ use crate::wants::{FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants}
 pub struct Effective {
     plugin: PluginName,
     wanted: Wants,
-    /// `None` for a built-in plugin: the build grants it its manifest.
-    granted: Option<Wants>,
+    granted: Granted,
+}
+
+/// What stands against the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Granted {
+    /// A built-in plugin: the build grants it its manifest. The user may add directories, with no more access than
+    /// the manifest has anywhere, for such a plugin can not know where the user's files are.
+    Build { added: Vec<FilesWant> },
+    /// The user's grant.
+    User(Wants),
 }
 
 /// A directory that a plugin may use, and the granted directory it lies in.
@@ -36,15 +45,35 @@ pub struct ScopedRoot {
 }
 
 /// Which side did not allow it.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Manifest,
     Grant,
 }
 
+/// How a use could be allowed: the scope that a grant would need, and how it is written.
+struct WayOut {
+    wants: Wants,
+    /// The option of `atoll plugin grant`.
+    flag: String,
+    /// The table in a manifest.
+    table: String,
+    /// What the manifest says to it, if it asks for it.
+    reason: String,
+}
+
 impl Effective {
     /// A built-in plugin: everything it wants.
     pub fn builtin(manifest: &Manifest) -> Self {
-        Self { plugin: manifest.name.clone(), wanted: manifest.wants.clone(), granted: None }
+        Self::builtin_with(manifest, &Wants::default())
+    }
+
+    /// A built-in plugin: everything it wants, and the directories that the user adds. Of those, each has at most the
+    /// access that the manifest has anywhere; whatever else is in `added` counts for nothing.
+    pub fn builtin_with(manifest: &Manifest, added: &Wants) -> Self {
+        let granted = Granted::Build { added: Vec::new() };
+        let effective = Self { plugin: manifest.name.clone(), wanted: manifest.wants.clone(), granted };
+        effective.with_granted(added)
     }
 
     /// Any other plugin: what it wants and is granted. Without a grant: nothing.
@@ -52,8 +81,50 @@ impl Effective {
         Self {
             plugin: manifest.name.clone(),
             wanted: manifest.wants.clone(),
-            granted: Some(granted.cloned().unwrap_or_default()),
+            granted: Granted::User(granted.cloned().unwrap_or_default()),
         }
+    }
+
+    /// The same, with more granted.
+    #[must_use]
+    pub fn with_granted(&self, more: &Wants) -> Self {
+        let mut effective = self.clone();
+        match &mut effective.granted {
+            Granted::User(granted) => granted.add(more),
+            Granted::Build { added } => {
+                if let Some(most) = most_access(&self.wanted) {
+                    for want in &more.files {
+                        let access = want.access.min(most);
+                        let want = FilesWant { root: want.root.clone(), access, reason: String::new() };
+                        if !added.contains(&want) {
+                            added.push(want);
+                        }
+                    }
+                }
+            }
+        }
+        effective
+    }
+
+    /// Whether the plugin is built in.
+    pub fn is_builtin(&self) -> bool {
+        matches!(self.granted, Granted::Build { .. })
+    }
+
+    /// Whether the manifest asks for a capability at all: whether a use of it may be asked about.
+    pub fn wants(&self, capability: Capability) -> bool {
+        self.wanted.has(capability)
+    }
+
+    /// The directories that the user granted by their own names, with their access: what opens even a directory that
+    /// is otherwise out of reach. A variable, or a directory above it, is no such name.
+    pub fn granted_by_name(&self, vars: &RootVars) -> Vec<(PathBuf, Access)> {
+        let files = match &self.granted {
+            Granted::User(granted) => &granted.files,
+            Granted::Build { added } => added,
+        };
+        let named = files.iter().filter(|want| matches!(want.root, RootPattern::Home(_) | RootPattern::Absolute(_)));
+        named.flat_map(|want| want.root.resolve(vars).into_iter().map(|path| (path, want.access))).collect()
     }
 
     /// Whose it is.
@@ -64,8 +135,8 @@ impl Effective {
     /// Whether the interface of a capability is linked: whether any use of it could be allowed.
     pub fn allows_interface(&self, capability: Capability) -> bool {
         match &self.granted {
-            None => self.wanted.has(capability),
-            Some(granted) => self.wanted.may_share(granted, capability),
+            Granted::Build { .. } => self.wanted.has(capability),
+            Granted::User(granted) => self.wanted.may_share(granted, capability),
         }
     }
 
@@ -81,13 +152,24 @@ impl Effective {
             Capability::Secrets => ("--secret", "<name>"),
             flag => {
                 let missing = if self.wanted.has(flag) { Missing::Grant } else { Missing::Manifest };
-                let table = format!("`[{flag}]` with its `reason`");
-                return Err(self.denied(flag, String::new(), missing, &format!("--{flag}"), &table));
+                let way = WayOut {
+                    wants: Wants { flags: [(flag, String::new())].into(), ..Wants::default() },
+                    flag: format!("--{flag}"),
+                    table: format!("`[{flag}]` with its `reason`"),
+                    reason: self.wanted.flags.get(&flag).cloned().unwrap_or_default(),
+                };
+                return Err(self.denied(flag, String::new(), missing, way));
             }
         };
         let missing = if self.wanted.has(capability) { Missing::Grant } else { Missing::Manifest };
-        let table = format!("`[[{capability}]]`");
-        Err(self.denied(capability, String::new(), missing, &format!("{key} '{value}'"), &table))
+        // Without a target there is nothing that could be offered.
+        let way = WayOut {
+            wants: Wants::default(),
+            flag: format!("{key} '{value}'"),
+            table: format!("`[[{capability}]]`"),
+            reason: String::new(),
+        };
+        Err(self.denied(capability, String::new(), missing, way))
     }
 
     /// Checks a request. Of the parts of a parsed URL: host in lower case, IPv6 without brackets; the method in
@@ -101,12 +183,11 @@ impl Effective {
         model_origins: &[Origin],
     ) -> Result<(), Denied> {
         let origin = Origin { scheme: scheme.to_owned(), host: host.to_owned(), port };
-        let Some(missing) = self.side_without(|wants| {
-            wants
-                .http
-                .iter()
-                .any(|want| want.methods.matches(method) && want.origin.matches_with(&origin, model_origins))
-        }) else {
+        let allowing = |wants: &Wants| {
+            let mut all = wants.http.iter();
+            all.find(|want| want.methods.matches(method) && want.origin.matches_with(&origin, model_origins)).cloned()
+        };
+        let Some(missing) = self.side_without(|wants| allowing(wants).is_some()) else {
             return Ok(());
         };
         let target = origin.to_string();
@@ -122,13 +203,22 @@ impl Effective {
         let flag = format!("--http {}", shell_word(&want.to_argument()));
         let table =
             format!("`[[http]]` with `origin = {}` and `methods = [{}]`", toml_text(&want.origin), toml_text(&method));
-        Err(self.denied(Capability::Http, target, missing, &flag, &table))
+        let reason = allowing(&self.wanted).map(|want| want.reason).unwrap_or_default();
+        let wants = Wants { http: vec![want], ..Wants::default() };
+        Err(self.denied(Capability::Http, target, missing, WayOut { wants, flag, table, reason }))
     }
 
     /// What it may do, a line for each scope, for people: `files: $workspace (read)`. For a plugin that is not
     /// built in, these are the scopes of its grant; the manifest may narrow them further.
     pub fn describe(&self) -> Vec<String> {
-        self.granted.as_ref().unwrap_or(&self.wanted).describe()
+        match &self.granted {
+            Granted::User(granted) => granted.describe(),
+            Granted::Build { added } => {
+                let mut all = self.wanted.clone();
+                all.add(&Wants { files: added.clone(), ..Wants::default() });
+                all.describe()
+            }
+        }
     }
 
     /// The directories that the plugin may use, each once. A path is allowed if it lies in one of them that has the
@@ -154,12 +244,15 @@ impl Effective {
             Some(known) => known.access = known.access.max(root.access),
             None => roots.push(root),
         };
-        let wanted = resolved(&self.wanted, vars);
-        let Some(granted) = self.granted.as_ref().map(|granted| resolved(granted, vars)) else {
-            for (path, access) in wanted {
-                add(ScopedRoot { within: path.clone(), path, access });
+        let wanted = resolved(&self.wanted.files, vars);
+        let granted = match &self.granted {
+            Granted::User(granted) => resolved(&granted.files, vars),
+            Granted::Build { added } => {
+                for (path, access) in wanted.into_iter().chain(resolved(added, vars)) {
+                    add(ScopedRoot { within: path.clone(), path, access });
+                }
+                return roots;
             }
-            return roots;
         };
         for (want, want_access) in &wanted {
             for (grant, grant_access) in &granted {
@@ -185,25 +278,40 @@ impl Effective {
             let hint = "no grant can name this path; use an absolute path without `..`".to_owned();
             return Err(self.denied_with(Capability::Files, target, hint));
         };
-        let covering = |wants: &Wants| {
-            let found = wants.files.iter().find(|want| {
+        let covering = |files: &[FilesWant]| {
+            let found = files.iter().find(|want| {
                 want.access >= access && want.root.resolve(vars).iter().any(|root| path.starts_with(root))
             });
-            found.map(|want| want.root.clone())
+            found.cloned()
         };
-        let Some(missing) = self.side_without(|wants| covering(wants).is_some()) else {
-            return Ok(());
+        let missing = match &self.granted {
+            Granted::Build { added } => {
+                if covering(&self.wanted.files).or_else(|| covering(added)).is_some() {
+                    return Ok(());
+                }
+                // To a built-in plugin the user may add directories, and nothing else.
+                if most_access(&self.wanted) >= Some(access) { Missing::Grant } else { Missing::Manifest }
+            }
+            Granted::User(_) => match self.side_without(|wants| covering(&wants.files).is_some()) {
+                Some(missing) => missing,
+                None => return Ok(()),
+            },
         };
+        let asked = covering(&self.wanted.files);
         // What the manifest names is what its author had in mind; else the path itself, or the nearest directory
         // above it that can be written as a root.
-        let root = covering(&self.wanted)
+        let root = asked
+            .as_ref()
+            .map(|want| want.root.clone())
             .or_else(|| path.ancestors().find_map(|path| path.to_str().and_then(|text| RootPattern::parse(text).ok())));
         let root = root.unwrap_or(RootPattern::Absolute("/".into()));
         let want = FilesWant { root, access, reason: String::new() };
         let flag = format!("--files {}", shell_word(&want.to_argument()));
         let table =
             format!("`[[files]]` with `root = {}` and `access = {}`", toml_text(&want.root), toml_text(&access));
-        Err(self.denied(Capability::Files, target, missing, &flag, &table))
+        let wants = Wants { files: vec![want], ..Wants::default() };
+        let reason = asked.map(|want| want.reason).unwrap_or_default();
+        Err(self.denied(Capability::Files, target, missing, WayOut { wants, flag, table, reason }))
     }
 
     /// Checks a program with its arguments, as the plugin named them.
@@ -213,13 +321,16 @@ impl Effective {
             return Ok(());
         };
         let want = ProcessWant::from_argument(program).ok().filter(|want| want.command.matches(program, arguments));
-        if program == "*" || want.is_none() {
+        let Some(want) = want.filter(|_| program != "*") else {
             let hint = "no grant can name this program; use its bare name or its absolute path".to_owned();
             return Err(self.denied_with(Capability::Process, program.to_owned(), hint));
-        }
+        };
         let flag = format!("--process {}", shell_word(program));
         let table = format!("`[[process]]` with `program = {}`", toml_text(&program));
-        Err(self.denied(Capability::Process, program.to_owned(), missing, &flag, &table))
+        let mut asked = self.wanted.process.iter().filter(|want| want.command.matches(program, arguments));
+        let reason = asked.next().map(|want| want.reason.clone()).unwrap_or_default();
+        let wants = Wants { process: vec![want], ..Wants::default() };
+        Err(self.denied(Capability::Process, program.to_owned(), missing, WayOut { wants, flag, table, reason }))
     }
 
     /// Checks a secret: to be named in a header, or with `reveal` to be handed over.
@@ -230,46 +341,60 @@ impl Effective {
             return Ok(());
         };
         let argument = if reveal { format!("{name}:reveal") } else { name.to_owned() };
-        if name.ends_with('*') || SecretWant::from_argument(&argument).is_err() {
+        let want = SecretWant::from_argument(&argument).ok();
+        let Some(want) = want.filter(|_| !name.ends_with('*')) else {
             let hint = "no grant can name this secret; its name has to have letters, digits, `.`, `_`, `-` and `/`";
             return Err(self.denied_with(Capability::Secrets, name.to_owned(), hint.to_owned()));
-        }
+        };
         let flag = format!("--secret {}", shell_word(&argument));
         let revealing = if reveal { " and `reveal = true`" } else { "" };
         let table = format!("`[[secrets]]` with `name = {}`{revealing}", toml_text(&name));
-        Err(self.denied(Capability::Secrets, name.to_owned(), missing, &flag, &table))
+        let mut asked = self.wanted.secrets.iter().filter(|want| (want.reveal || !reveal) && want.name.matches(name));
+        let reason = asked.next().map(|want| want.reason.clone()).unwrap_or_default();
+        let wants = Wants { secrets: vec![want], ..Wants::default() };
+        Err(self.denied(Capability::Secrets, name.to_owned(), missing, WayOut { wants, flag, table, reason }))
     }
 
     /// The side that does not allow it; `None` if both do.
     fn side_without(&self, allows: impl Fn(&Wants) -> bool) -> Option<Missing> {
         if !allows(&self.wanted) {
-            Some(Missing::Manifest)
-        } else if self.granted.as_ref().is_some_and(|granted| !allows(granted)) {
-            Some(Missing::Grant)
-        } else {
-            None
+            return Some(Missing::Manifest);
+        }
+        match &self.granted {
+            Granted::User(granted) if !allows(granted) => Some(Missing::Grant),
+            Granted::User(_) | Granted::Build { .. } => None,
         }
     }
 
-    fn denied(&self, capability: Capability, target: String, missing: Missing, flag: &str, table: &str) -> Denied {
+    fn denied(&self, capability: Capability, target: String, missing: Missing, way: WayOut) -> Denied {
+        let WayOut { wants, flag, table, reason } = way;
         let command = format!("atoll plugin grant {} {flag}", self.plugin);
+        let offer = (missing == Missing::Grant && !wants.is_empty())
+            .then(|| Box::new(Offer { wants, reason, command: command.clone() }));
         let hint = match (missing, &self.granted) {
             (Missing::Grant, _) => command,
-            (Missing::Manifest, Some(_)) => {
+            (Missing::Manifest, Granted::User(_)) => {
                 format!("its plugin.toml does not ask for it; add {table} there, then run {command}")
             }
-            (Missing::Manifest, None) => "it is built in and was not made for this; use another plugin".to_owned(),
+            (Missing::Manifest, Granted::Build { .. }) => {
+                "it is built in and was not made for this; use another plugin".to_owned()
+            }
         };
-        self.denied_with(capability, target, hint)
+        Denied { offer, ..self.denied_with(capability, target, hint) }
     }
 
     fn denied_with(&self, capability: Capability, target: String, hint: String) -> Denied {
-        Denied { plugin: self.plugin.clone(), capability, target, hint }
+        Denied { plugin: self.plugin.clone(), capability, target, hint, offer: None }
     }
 }
 
-fn resolved(wants: &Wants, vars: &RootVars) -> Vec<(PathBuf, Access)> {
-    wants.files.iter().flat_map(|want| want.root.resolve(vars).into_iter().map(|path| (path, want.access))).collect()
+/// The most that a manifest asks to do with files, wherever that is.
+fn most_access(wants: &Wants) -> Option<Access> {
+    wants.files.iter().map(|want| want.access).max()
+}
+
+fn resolved(files: &[FilesWant], vars: &RootVars) -> Vec<(PathBuf, Access)> {
+    files.iter().flat_map(|want| want.root.resolve(vars).into_iter().map(|path| (path, want.access))).collect()
 }
 
 /// A value as a TOML string.

@@ -194,3 +194,75 @@ fn paths_by_name() {
         assert_eq!(effective.check_path(&vars(), Path::new(path), access).is_ok(), expected, "{path} {access}");
     }
 }
+
+#[test]
+fn directories_are_added_to_a_built_in_plugin_with_no_more_access_than_it_asks_for() {
+    let manifest = manifest(files(&["$workspace:read"]));
+    let plain = Effective::builtin(&manifest);
+    let denied = plain.check_path(&vars(), Path::new("/data/x"), Access::Read).unwrap_err();
+    assert_eq!(denied.hint, "atoll plugin grant weather --files /data/x:read");
+    let offer = denied.offer.unwrap();
+    assert_eq!((&offer.wants, offer.reason.as_str()), (&files(&["/data/x:read"]), ""));
+    let added = Wants { flags: flag(Capability::Store).flags, ..files(&["/data:read-write", "~/notes:read"]) };
+    let more = Effective::builtin_with(&manifest, &added);
+    assert!(more.check_path(&vars(), Path::new("/data/x"), Access::Read).is_ok());
+    assert!(more.check_path(&vars(), Path::new("/w/x"), Access::Read).is_ok());
+    assert!(more.check_path(&vars(), Path::new("/database"), Access::Read).is_err());
+    assert!(!more.allows_interface(Capability::Store));
+    let denied = more.check_path(&vars(), Path::new("/data/x"), Access::ReadWrite).unwrap_err();
+    assert!(denied.offer.is_none() && denied.hint.contains("was not made for this"), "{denied}");
+    let expected =
+        [("/w".into(), Access::Read), ("/data".into(), Access::Read), ("/home/ann/notes".into(), Access::Read)];
+    assert_eq!(more.roots(&vars()), expected);
+    assert_eq!(more.granted_by_name(&vars()), expected[1..]);
+    assert_eq!(more.describe().len(), 3);
+    let without_files = Effective::builtin_with(&Manifest::bare(manifest.name), &added);
+    assert_eq!(without_files.roots(&vars()), []);
+    assert!(without_files.check_path(&vars(), Path::new("/data"), Access::Read).unwrap_err().offer.is_none());
+}
+
+#[test]
+fn only_what_the_manifest_asks_for_is_offered_and_it_would_be_enough() {
+    let mut wants = Wants { http: http(&["https://a.b:POST"]).http, ..files(&["~/notes:read-write"]) };
+    wants.files[0].reason = "to keep notes".to_owned();
+    wants.process = process("git", Some(&["status", "**"])).process;
+    wants.secrets = secrets(&["KEY"]).secrets;
+    wants.flags = flag(Capability::Store).flags;
+    let effective = Effective::intersect(&manifest(wants), None);
+    let note = Path::new("/home/ann/notes/x");
+    let checks: [&dyn Fn(&Effective) -> Result<(), Denied>; 5] = [
+        &|effective| effective.check_path(&vars(), note, Access::Read),
+        &|effective| effective.check_http("https", "a.b", 443, "POST", &[]),
+        &|effective| effective.check_process("git", &["status"]),
+        &|effective| effective.check_secret("KEY", false),
+        &|effective| effective.check(Capability::Store),
+    ];
+    for check in checks {
+        let offer = check(&effective).unwrap_err().offer.unwrap();
+        assert!(offer.command.starts_with("atoll plugin grant weather --"), "{offer:?}");
+        assert_eq!(check(&effective.with_granted(&offer.wants)), Ok(()));
+    }
+    let denied = effective.check_path(&vars(), note, Access::Read).unwrap_err();
+    assert_eq!(denied.offer.unwrap().reason, "to keep notes");
+    let never: [Result<(), Denied>; 5] = [
+        effective.check_path(&vars(), Path::new("/etc"), Access::Read),
+        effective.check_http("https", "a.b", 443, "GET", &[]),
+        effective.check_process("git", &["push"]),
+        effective.check_secret("KEY", true),
+        effective.check(Capability::Ui),
+    ];
+    for denied in never {
+        assert_eq!(denied.unwrap_err().offer, None);
+    }
+}
+
+#[test]
+fn a_variable_or_a_directory_above_names_nothing_else() {
+    let wants = files(&["$workspace:read", "/:read", "~:read-write"]);
+    let effective = Effective::intersect(&manifest(wants.clone()), Some(&wants));
+    assert_eq!(
+        effective.granted_by_name(&vars()),
+        [("/".into(), Access::Read), ("/home/ann".into(), Access::ReadWrite)]
+    );
+    assert_eq!(Effective::builtin(&manifest(wants)).granted_by_name(&vars()), []);
+}

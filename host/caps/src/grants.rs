@@ -11,18 +11,22 @@ use crate::digest::Digest;
 use crate::manifest::{Manifest, PluginName};
 use crate::text::printable;
 use crate::toml_source::{ManifestError, Section, Source};
-use crate::wants::Wants;
+use crate::wants::{FilesWant, Wants};
 
 const HEADER: &str = "\
 # What each plugin may do, written by `atoll plugin grant` and `atoll plugin revoke`.
 # Each grant holds for the one file with this SHA-256. `all = true` is everything its manifest asked for when it was
 # granted, listed below it; with no lists it is everything its manifest asks for.
+# A `[builtin.NAME]` adds directories to a plugin that is part of atoll, whichever build that is.
 ";
 
 /// The user's grants, by plugin name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     entries: BTreeMap<PluginName, Entry>,
+    /// Directories added to built-in plugins. Apart from the others, for they are pinned to no file: a plugin of the
+    /// user's that has the name of a built-in one must not come by them.
+    builtin: BTreeMap<PluginName, Vec<FilesWant>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +92,7 @@ impl Grants {
         let source = Source { file, text, reasons: false };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
-        root.only(&["plugin"])?;
+        root.only(&["plugin", "builtin"])?;
         let mut grants = Self::default();
         for (name, section) in root.table("plugin")?.map(|section| section.entries()).transpose()?.unwrap_or_default() {
             let name = name.value.parse().map_err(|error: crate::PluginNameError| {
@@ -100,6 +104,14 @@ impl Grants {
             let sha256 = section.required("sha256", "\"the component's digest\"")?;
             let all = section.flag("all")?.unwrap_or(false);
             grants.entries.insert(name, Entry { sha256, all, wants: Wants::read(&section)? });
+        }
+        let builtin = root.table("builtin")?.map(|section| section.entries()).transpose()?.unwrap_or_default();
+        for (name, section) in builtin {
+            let name = name.value.parse().map_err(|error: crate::PluginNameError| {
+                source.error(name.span, error.to_string(), "correct the name, or remove the entry")
+            })?;
+            section.only(&["files"])?;
+            grants.builtin.insert(name, Wants::read(&section)?.files);
         }
         Ok(grants)
     }
@@ -168,6 +180,38 @@ impl Grants {
         }
     }
 
+    /// Adds directories to a built-in plugin. They hold for every build of it, and never for another plugin of its
+    /// name. See [`crate::Effective::builtin_with`] for what they come to.
+    pub fn grant_builtin(&mut self, name: &PluginName, files: &[FilesWant]) {
+        let mut wants = Wants { files: self.builtin.remove(name).unwrap_or_default(), ..Wants::default() };
+        wants.add(&Wants { files: files.to_vec(), ..Wants::default() });
+        if !wants.files.is_empty() {
+            self.builtin.insert(name.clone(), wants.files);
+        }
+    }
+
+    /// Takes directories from a built-in plugin, those that `keep` gives false for. Says whether there were any.
+    pub fn revoke_builtin(&mut self, name: &PluginName, keep: impl Fn(&FilesWant) -> bool) -> bool {
+        let Some(files) = self.builtin.get_mut(name) else { return false };
+        let before = files.len();
+        files.retain(|want| keep(want));
+        let changed = files.len() < before;
+        if files.is_empty() {
+            self.builtin.remove(name);
+        }
+        changed
+    }
+
+    /// What is added to a built-in plugin.
+    pub fn for_builtin(&self, name: &PluginName) -> Wants {
+        Wants { files: self.builtin.get(name).cloned().unwrap_or_default(), ..Wants::default() }
+    }
+
+    /// The built-in plugins that something is added to.
+    pub fn builtins(&self) -> impl Iterator<Item = (&PluginName, &[FilesWant])> {
+        self.builtin.iter().map(|(name, files)| (name, files.as_slice()))
+    }
+
     /// The plugins that have a grant, with the file it holds for.
     pub fn plugins(&self) -> impl Iterator<Item = (&PluginName, &Digest)> {
         self.entries.iter().map(|(name, entry)| (name, &entry.sha256))
@@ -197,6 +241,11 @@ impl Serialize for Grants {
         let mut map = serializer.serialize_map(None)?;
         if !self.entries.is_empty() {
             map.serialize_entry("plugin", &self.entries)?;
+        }
+        if !self.builtin.is_empty() {
+            let tables: BTreeMap<_, _> =
+                self.builtin.iter().map(|(name, files)| (name, BTreeMap::from([("files", files)]))).collect();
+            map.serialize_entry("builtin", &tables)?;
         }
         map.end()
     }

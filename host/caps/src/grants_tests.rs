@@ -142,3 +142,28 @@ proptest! {
         let _ = Grants::parse(&text, "g");
     }
 }
+
+#[test]
+fn what_is_added_to_a_built_in_plugin_is_no_grant_of_a_plugin_of_that_name() {
+    let mut grants = Grants::default();
+    let files = |text: &str| vec![FilesWant::from_argument(text).unwrap()];
+    grants.grant_builtin(&name(), &files("/data:read"));
+    grants.grant_builtin(&name(), &files("/data:read"));
+    grants.grant_builtin(&name(), &files("~/notes:read-write"));
+    assert_eq!(grants.for_plugin(&name(), &Digest::of(b"one")), GrantState::None);
+    grants.grant(&name(), &Digest::of(b"one"), &wants());
+    let grants_read = Grants::parse(&grants.to_toml().unwrap(), "grants.toml").unwrap();
+    assert_eq!(grants_read, grants);
+    assert_eq!(grants.for_builtin(&name()).files.len(), 2);
+    assert_eq!(grants.for_plugin(&name(), &Digest::of(b"one")), GrantState::Granted(wants()));
+    assert!(grants.revoke(&name()));
+    assert_eq!(grants.builtins().count(), 1);
+    let data = files("/data:read");
+    assert!(grants.revoke_builtin(&name(), |want| *want != data[0]));
+    assert!(!grants.revoke_builtin(&name(), |want| *want != data[0]));
+    assert_eq!(grants.for_builtin(&name()).files, files("~/notes:read-write"));
+    assert!(grants.revoke_builtin(&name(), |_| false));
+    assert_eq!(grants, Grants::default());
+    let error = Grants::parse("[builtin.read]\nsha256 = \"x\"\n", "grants.toml").unwrap_err().to_string();
+    assert!(error.contains("grants.toml"), "{error}");
+}

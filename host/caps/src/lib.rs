@@ -6,6 +6,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+mod address;
+mod audit;
 mod command_pattern;
 mod denied;
 mod digest;
@@ -25,8 +27,10 @@ mod text;
 mod toml_source;
 mod wants;
 
+pub use address::is_public;
+pub use audit::{AuditRecord, Redactor};
 pub use command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
-pub use denied::Denied;
+pub use denied::{Denied, Offer};
 pub use digest::{Digest, DigestError};
 pub use effective::{Effective, ScopedRoot};
 pub use error_code::{ErrorCode, UnknownErrorCode};
@@ -39,5 +43,6 @@ pub use path_pattern::{Access, RootPattern, RootVars, UnknownAccess};
 pub use pattern_error::PatternError;
 pub use scope::{Capability, UnknownCapability};
 pub use secret_pattern::SecretPattern;
+pub use text::{printable, shell_word};
 pub use toml_source::ManifestError;
 pub use wants::{FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants};

@@ -8,8 +8,8 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text with unprintable characters escaped.
-pub(crate) fn printable(text: &str) -> String {
+/// The text with unprintable characters escaped: one line, which shows in a terminal as what it is.
+pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_unprintable(c) {
@@ -22,7 +22,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// The text as one word of a POSIX shell, quoted only if it has to be.
-pub(crate) fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

@@ -131,4 +131,22 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what plugins have used: files, requests, programs, and what was denied. Newest last.
+    Log {
+        /// Of this plugin only.
+        #[arg(long, value_name = "NAME")]
+        plugin: Option<String>,
+        /// What was denied only.
+        #[arg(long)]
+        denied: bool,
+        /// Of this long at most, such as 30s, 15m, 2h or 7d.
+        #[arg(long, value_name = "DURATION", value_parser = crate::plugin::log::duration)]
+        since: Option<std::time::Duration>,
+        /// Go on with what comes, until Ctrl-C.
+        #[arg(short, long)]
+        follow: bool,
+        /// The entries as they are written, a line of JSON each.
+        #[arg(long)]
+        json: bool,
+    },
 }

@@ -1,21 +1,27 @@
 //! Puts the parts together: settings, the sandbox, the tool table, a provider.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use anyhow::Context as _;
 use atoll_agent::{Pipeline, models::Models, settings::Settings};
 use atoll_caps::{Digest, Effective, GrantState, Grants, Manifest, PluginName};
-use atoll_engine::{LoadedPlugin, PluginHost, UserPlugin};
+use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, UserPlugin};
 use atoll_table::{Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
-use crate::{builtins, directories::Directories, terminal};
+use crate::{approval::TerminalApprover, builtins, directories::Directories, exit, signals::Stop, terminal};
 
 /// The parts that every command which runs plugins needs.
 pub(crate) struct Parts {
     pub(crate) directories: Directories,
     pub(crate) settings: Settings,
     pub(crate) host: Arc<PluginHost>,
+    grants: OnceLock<Grants>,
+    audit: Option<AuditLog>,
 }
 
 impl Parts {
@@ -24,7 +30,37 @@ impl Parts {
         let directories = Directories::find()?;
         let settings = Settings::load(&directories.settings())?;
         let places = directories.places(&settings, cwd.unwrap_or(&directories.cwd));
-        Ok(Self { host: Arc::new(PluginHost::new(places)?), directories, settings })
+        let host = PluginHost::new(places)?;
+        let audit = start_audit_log(&directories, &settings);
+        if let Some(log) = &audit {
+            host.set_audit_log(log.clone());
+        }
+        Ok(Self { host: Arc::new(host), directories, settings, grants: OnceLock::new(), audit })
+    }
+
+    /// Asks the person at the terminal about what is not granted, if there is one. To be called before plugins are
+    /// loaded.
+    pub(crate) fn ask_the_person(&self, stop: &Stop) {
+        if let Some(approver) = TerminalApprover::find(stop.clone(), self.directories.grants()) {
+            self.host.set_approver(Arc::new(approver));
+        }
+    }
+
+    /// What is used from here on belongs to this session.
+    pub(crate) fn set_session(&self, id: &str) {
+        if let Some(log) = &self.audit {
+            log.set_session(id);
+        }
+    }
+
+    /// The user's grants. Where they can not be read, that is said once, and nothing is granted.
+    fn grants(&self) -> &Grants {
+        self.grants.get_or_init(|| {
+            Grants::load(&self.directories.grants()).unwrap_or_else(|error| {
+                terminal::note(format_args!("no plugin of yours is granted anything: {error}"));
+                Grants::default()
+            })
+        })
     }
 
     /// The models that can be asked.
@@ -58,7 +94,8 @@ impl Parts {
     async fn builtin_table(&self) -> anyhow::Result<Table> {
         let loading = builtins::tools().into_iter().map(|builtin| {
             let host = Arc::clone(&self.host);
-            tokio::spawn(async move { host.load_builtin(builtin).await })
+            let added = builtin.name.parse().map(|name| self.grants().for_builtin(&name)).unwrap_or_default();
+            tokio::spawn(async move { host.load_builtin_with(builtin, &added).await })
         });
         let mut table = Table::new();
         for loaded in join_all(loading).await {
@@ -83,18 +120,12 @@ impl Parts {
     }
 
     async fn user_plugins(&self) -> Vec<LoadedPlugin> {
-        let grants = match Grants::load(&self.directories.grants()) {
-            Ok(grants) => grants,
-            Err(error) => {
-                terminal::note(format_args!("no plugin of yours is granted anything: {error}"));
-                Grants::default()
-            }
-        };
+        let grants = self.grants();
         let mut plugins = Vec::new();
         for folder in std::fs::read_dir(self.directories.plugins()).into_iter().flatten().flatten() {
             let folder = folder.path();
             if folder.is_dir() {
-                match found(&folder, &grants) {
+                match found(&folder, grants) {
                     Ok(plugin) => plugins.push(plugin),
                     Err(error) => {
                         terminal::note(format_args!("the plugin in {} is left out: {error:#}", folder.display()));
@@ -119,6 +150,20 @@ impl Parts {
             }
         }
         loaded
+    }
+}
+
+/// The audit log, unless the settings switch it off. That it can not be written is a note, and stops nothing.
+fn start_audit_log(directories: &Directories, settings: &Settings) -> Option<AuditLog> {
+    if !settings.audit.enabled {
+        return None;
+    }
+    match AuditLog::start(directories.audit_log(), settings.audit.max_bytes, |warning| terminal::note(warning)) {
+        Ok(log) => Some(exit::keep(log)),
+        Err(error) => {
+            terminal::note(format_args!("there is no audit log of this run: {error}"));
+            None
+        }
     }
 }
 

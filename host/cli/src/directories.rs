@@ -45,6 +45,10 @@ impl Directories {
         self.atoll_home.join("grants.toml")
     }
 
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.atoll_home.join("audit.log")
+    }
+
     pub(crate) fn plugins(&self) -> PathBuf {
         self.atoll_home.join("plugins")
     }

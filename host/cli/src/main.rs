@@ -1,6 +1,7 @@
 //! The `atoll` command. It only reads arguments, puts the parts together and shows what happens: nothing here
 //! decides what a plugin may do or how the agent works.
 
+mod approval;
 mod arguments;
 mod assemble;
 mod builtins;
@@ -9,7 +10,7 @@ mod directories;
 mod doctor;
 mod exit;
 mod input;
-mod plugin_command;
+mod plugin;
 mod print_mode;
 mod show;
 mod signals;
@@ -55,12 +56,14 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             None => print_mode::run(arguments.prompt).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,
             Some(Command::Tool { command }) => tool_command::run(command).await,
-            Some(Command::Plugin { command }) => plugin_command::run(command).await,
+            Some(Command::Plugin { command }) => plugin::run(command).await,
             Some(Command::Doctor { json }) => doctor::run(json).await,
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
         }
     });
+    exit::close_log();
     // Work that can not be interrupted, such as a read of standard input that never comes, must not hold up the end.
+    atoll_engine::stop_starting_processes();
     runtime.shutdown_background();
     code
 }

@@ -26,6 +26,9 @@ use crate::{
 pub(crate) async fn run(arguments: PromptArguments) -> anyhow::Result<ExitCode> {
     let stop = Stop::watch()?;
     let parts = Parts::new(None)?;
+    if arguments.mode == Mode::Text {
+        parts.ask_the_person(&stop);
+    }
     let cwd = parts.directories.cwd.clone();
     let nothing = arguments.messages.is_empty();
     let reading = {
@@ -74,6 +77,7 @@ pub(crate) async fn run(arguments: PromptArguments) -> anyhow::Result<ExitCode> 
         pipeline.change(|table| table.select(selection))?;
     }
     parts.host.set_process_env(process_env(&session, &chosen));
+    parts.set_session(session.id());
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
         output.line(&session.header().to_string());

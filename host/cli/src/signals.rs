@@ -2,9 +2,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// What a signal does to the program.
@@ -13,6 +14,30 @@ pub(crate) struct Stop {
     /// Set once the run is to stop.
     pub(crate) token: CancellationToken,
     code: Arc<AtomicU8>,
+    question: Arc<Question>,
+}
+
+/// A question to the person: while it is open, Ctrl-C answers it and stops nothing.
+#[derive(Default)]
+struct Question {
+    is_open: AtomicBool,
+    interrupted: Notify,
+}
+
+/// An open question. Dropped: Ctrl-C stops the run again.
+pub(crate) struct OpenQuestion<'a>(&'a Question);
+
+impl OpenQuestion<'_> {
+    /// Waits for Ctrl-C.
+    pub(crate) async fn interrupted(&self) {
+        self.0.interrupted.notified().await;
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.is_open.store(false, Ordering::SeqCst);
+    }
 }
 
 impl Stop {
@@ -27,7 +52,13 @@ impl Stop {
             let stop = stop.clone();
             tokio::spawn(async move {
                 while arrivals.recv().await.is_some() {
+                    if kind == SignalKind::interrupt() && stop.question.is_open.swap(false, Ordering::SeqCst) {
+                        stop.question.interrupted.notify_one();
+                        continue;
+                    }
                     if stop.token.is_cancelled() && stop.code.load(Ordering::Relaxed) != 0 {
+                        atoll_engine::stop_starting_processes();
+                        crate::exit::close_log();
                         std::process::exit(i32::from(code));
                     }
                     stop.code.store(code, Ordering::Relaxed);
@@ -36,6 +67,12 @@ impl Stop {
             });
         }
         Ok(stop)
+    }
+
+    /// From here on Ctrl-C is an answer.
+    pub(crate) fn open_question(&self) -> OpenQuestion<'_> {
+        self.question.is_open.store(true, Ordering::SeqCst);
+        OpenQuestion(&self.question)
     }
 
     /// The code to exit with, if a signal stopped the run.

@@ -62,17 +62,20 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
     let stop = Stop::watch()?;
-    let (pipeline, _) = Parts::new(None)?.tools().await?;
+    let parts = Parts::new(None)?;
+    parts.ask_the_person(&stop);
+    let (pipeline, _) = parts.tools().await?;
     let calling = async {
         match pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {
             Ok(ready) => {
-                let (output, ms) = ready.run(Arc::new(|_, _| {})).await;
-                (output, Some(ms))
+                let record = ready.record();
+                let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
+                (done.output, done.duration_ms, record.calls())
             }
-            Err(error) => (atoll_agent::pipeline::failed(&error), None),
+            Err(error) => (atoll_agent::pipeline::failed(&error), None, None),
         }
     };
-    let (output, duration_ms) = tokio::select! {
+    let (output, duration_ms, nested_calls) = tokio::select! {
         done = calling => done,
         () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
     };
@@ -83,7 +86,7 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
         (true, _) => FAILED,
     };
     if as_json {
-        let record = json!({
+        let mut record = json!({
             "tool": name,
             "arguments": arguments,
             "content": output.content,
@@ -92,6 +95,9 @@ async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<Exit
             "isError": output.is_error,
             "durationMs": duration_ms,
         });
+        if let Some(calls) = nested_calls {
+            record["nestedCalls"] = json!(calls);
+        }
         terminal::line(format_args!("{record}"))?;
         return Ok(ExitStatus(status).into());
     }

@@ -12,23 +12,25 @@ use std::{
     time::Duration,
 };
 
+use crate::permits::{MAX_CALLS, MAX_NESTED_CALLS, MAX_PREPARING};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How often running plugins are looked at. CPU limits are enforced to this precision.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
 
-/// How many tool calls may run at once. Further calls wait for one to end.
-pub(crate) const MAX_CALLS: usize = 1_000;
-
 /// How many shares of work may be computed at once, over all plugins: as many as there are cores.
 pub(crate) fn max_workers() -> usize {
-    thread::available_parallelism().map_or(1, std::num::NonZero::get).min(128)
+    thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MAX_WORKERS)
 }
 
-/// How many instances may exist at once: those of calls, their workers, and those that live as long as the
-/// session. Address space
-/// is reserved for each, memory is used only by those that run.
-const MAX_INSTANCES: u32 = 1_200;
+const MAX_WORKERS: usize = 128;
+
+/// How many instances may live as long as the session, at most.
+const MAX_LONG_LIVED: usize = 152;
+
+/// How many instances may exist at once: those of calls, of their preparation and of their workers, and those that
+/// live as long as the session. Address space is reserved for each, memory is used only by those that run.
+const MAX_INSTANCES: u32 = (MAX_CALLS + MAX_NESTED_CALLS + MAX_PREPARING + MAX_WORKERS + MAX_LONG_LIVED) as u32;
 
 /// The largest single memory of an instance: the whole of wasm's 32-bit space. What a plugin may really use is
 /// bounded by its own `memory` limit, over all its memories together.

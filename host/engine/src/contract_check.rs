@@ -10,13 +10,13 @@ use wasmtime::{
     component::{Component, types::ComponentItem},
 };
 
-use crate::{bindings, convert};
+use crate::{bindings, convert, linking};
 
 /// The contract's package, as it stands in front of its interfaces' names.
 const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
-const SERVED: &[&str] = &["types", "log", "clock", "progress", "workers", "files", "http", "process", "store"];
+const SERVED: &[&str] = &["types", "log", "clock", "progress", "workers", "files", "http", "process", "store", "table"];
 /// Interfaces of the contract that this host calls.
 const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider"];
 /// The WASI packages that language runtimes need; none of them reaches anything outside of the instance.
@@ -90,7 +90,8 @@ pub(crate) fn check_declared(manifest: &Manifest) -> Result<(), Error> {
 }
 
 /// Checks that everything a component imports is served and granted, and that it exports something of ours.
-pub(crate) fn check(surface: &Surface, effective: &Effective) -> Result<(), Error> {
+/// With `can_ask`, what is only asked for by the manifest passes: each use of it is checked.
+pub(crate) fn check(surface: &Surface, effective: &Effective, can_ask: bool) -> Result<(), Error> {
     let served = format!("{PACKAGE}…@{}", bindings::VERSION);
     let mismatch = |wanted: &str, served: &str| Error::UnsupportedContract {
         wanted: wanted.to_owned(),
@@ -111,7 +112,7 @@ pub(crate) fn check(surface: &Surface, effective: &Effective) -> Result<(), Erro
         }
     }
     for capability in &surface.imports {
-        if !effective.allows_interface(*capability) {
+        if !effective.allows_interface(*capability) && !(can_ask && linking::is_asked_about(effective, *capability)) {
             let missing = effective.check(*capability).err();
             return Err(missing.map_or_else(
                 || Error::Failed(format!("the capability {capability} is not granted")),

@@ -67,6 +67,17 @@ pub(crate) fn content_from_wit(content: wit::Content) -> Content {
     }
 }
 
+/// A result for a guest.
+pub(crate) fn output_to_wit(output: ToolOutput) -> wit::ToolOutput {
+    wit::ToolOutput {
+        content: output.content.into_iter().map(content_to_wit).collect(),
+        details: output.details.map(|value| value.to_string()),
+        structured: output.structured.map(|value| value.to_string()),
+        is_error: output.is_error,
+        terminate: output.terminate,
+    }
+}
+
 /// A piece of content for a guest. A picture that is not base64 becomes empty.
 fn content_to_wit(content: Content) -> wit::Content {
     match content {

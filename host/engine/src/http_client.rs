@@ -17,7 +17,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{convert, state::PluginContext};
+use crate::{
+    audit::{Uses, Verdict},
+    call::{Caller, Use},
+};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -77,7 +80,7 @@ impl HttpClient {
     }
 
     /// Sends a request for a plugin and waits for the response's head.
-    pub(crate) async fn send(&self, plugin: &PluginContext, request: SendRequest) -> Result<Received, Error> {
+    pub(crate) async fn send(&self, plugin: &Caller, request: SendRequest) -> Result<Received, Error> {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
             Error::InvalidArguments(format!("`{}` is not an HTTP method", request.method.escape_debug()))
         })?;
@@ -89,8 +92,9 @@ impl HttpClient {
             let mut body = request.body;
             let mut redirects = 0;
             loop {
-                let origin = check(plugin, &url, hop.method.as_str())?;
+                let (origin, verdict) = check(plugin, &url, hop.method.as_str()).await?;
                 let headers = headers(plugin, &origin, &hop.headers)?;
+                let used = HttpUse::new(plugin, &hop.method, &url, verdict);
                 let (replayable, sent) = body.split();
                 let mut builder = self.client()?.request(hop.method.clone(), url.clone()).headers(headers);
                 if let Some(sent) = sent {
@@ -99,20 +103,20 @@ impl HttpClient {
                 let response = builder.send().await.map_err(|error| unreachable_server(&url, &error))?;
                 let next = match redirect_target(&url, &response) {
                     Some(next) if redirects < request.max_redirects.min(MAX_REDIRECTS) => next?,
-                    _ => return Ok(response),
+                    _ => return Ok((response, used)),
                 };
                 redirects += 1;
                 body = hop.after_redirect(response.status(), &url, &next, replayable)?;
                 url = next;
             }
         };
-        let response = match limit {
-            Some(limit) => timeout(limit, work).await.unwrap_or_else(|_| {
+        let (response, used) = match limit {
+            Some(limit) => plugin.call.clock.within(limit, work).await.unwrap_or_else(|| {
                 Err(Error::Timeout(format!("no answer from {} within {} ms", request.url, limit.as_millis())))
             }),
             None => work.await,
         }?;
-        Ok(receive(response, idle))
+        Ok(receive(response, used, idle))
     }
 }
 
@@ -182,18 +186,44 @@ pub(crate) fn origin_of(url: &Url) -> Option<Origin> {
     Some(Origin { scheme: url.scheme().to_owned(), host, port: url.port_or_known_default()? })
 }
 
-fn check(plugin: &PluginContext, url: &Url, method: &str) -> Result<Origin, Error> {
+async fn check(plugin: &Caller, url: &Url, method: &str) -> Result<(Origin, Verdict), Error> {
     let origin = origin_of(url).ok_or_else(|| Error::InvalidArguments(format!("{url} names no host")))?;
-    let models = plugin.model_origins.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    plugin
-        .effective
-        .check_http(&origin.scheme, &origin.host, origin.port, method, &models)
-        .map_err(|denied| convert::denied(&denied))?;
-    Ok(origin)
+    let models = plugin.model_origins.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let the_use = Use { capability: "http", operation: method, target: url.as_str() };
+    let verdict = plugin
+        .permit(the_use, |effective| effective.check_http(&origin.scheme, &origin.host, origin.port, method, &models))
+        .await?;
+    Ok((origin, verdict))
+}
+
+/// A request, written down when its answer has arrived or is given up.
+struct HttpUse {
+    uses: Uses,
+    method: String,
+    url: String,
+    verdict: Verdict,
+    received: u64,
+}
+
+impl HttpUse {
+    fn new(plugin: &Caller, method: &Method, url: &Url, verdict: Verdict) -> Self {
+        // Beside those of the call, for the body may arrive after its end.
+        let uses = plugin.call.uses.beside();
+        let used = Self { uses, method: method.to_string(), url: url.to_string(), verdict, received: 0 };
+        // So that it is not lost if the program ends in the middle of the answer.
+        used.uses.add("http", &used.method, &used.url, verdict, 1, None);
+        used
+    }
+}
+
+impl Drop for HttpUse {
+    fn drop(&mut self) {
+        self.uses.add("http", &self.method, &self.url, self.verdict, 0, Some(self.received));
+    }
 }
 
 /// The headers to send, with secrets filled in.
-fn headers(plugin: &PluginContext, origin: &Origin, given: &[(String, String)]) -> Result<HeaderMap, Error> {
+fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         let bad = |what: &str| Error::InvalidArguments(format!("the header `{}` {what}", name.escape_debug()));
@@ -211,15 +241,17 @@ fn headers(plugin: &PluginContext, origin: &Origin, given: &[(String, String)]) 
 }
 
 /// Replaces `{{secret:NAME}}` by the secret, if it may be sent to this origin.
-fn fill_in(plugin: &PluginContext, origin: &Origin, value: &str) -> Result<String, Error> {
+fn fill_in(plugin: &Caller, origin: &Origin, value: &str) -> Result<String, Error> {
     let mut filled = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("{{secret:") {
         let Some((name, after)) = after.split_once("}}") else {
             return Err(Error::InvalidArguments("a header names a secret without `}}` at its end".to_owned()));
         };
+        let the_use = Use { capability: "secrets", operation: "header", target: name };
         let secrets = plugin.secrets.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Some(secret) = secrets.get(name) else {
+            plugin.denied(the_use, Verdict::Denied);
             return Err(Error::Denied {
                 capability: "secrets".to_owned(),
                 target: name.to_owned(),
@@ -227,12 +259,14 @@ fn fill_in(plugin: &PluginContext, origin: &Origin, value: &str) -> Result<Strin
             });
         };
         if !secret.origins.contains(origin) {
+            plugin.denied(the_use, Verdict::Denied);
             return Err(Error::Denied {
                 capability: "secrets".to_owned(),
                 target: format!("{name}, to be sent to {}://{}:{}", origin.scheme, origin.host, origin.port),
                 hint: "a key is only sent to the base URL it was configured for".to_owned(),
             });
         }
+        plugin.call.uses.used("secrets", "header", name, Verdict::Allowed);
         filled.push_str(before);
         filled.push_str(secret.value.reveal());
         rest = after;
@@ -251,7 +285,7 @@ fn redirect_target(from: &Url, response: &reqwest::Response) -> Option<Result<Ur
 }
 
 /// Takes the body as it comes and hands it over through a queue.
-fn receive(response: reqwest::Response, idle: Option<Duration>) -> Received {
+fn receive(response: reqwest::Response, mut used: HttpUse, idle: Option<Duration>) -> Received {
     let status = response.status().as_u16();
     let url = response.url().to_string();
     let headers = response
@@ -279,6 +313,7 @@ fn receive(response: reqwest::Response, idle: Option<Duration>) -> Received {
             match piece {
                 Ok(Some(Ok(piece))) if piece.is_empty() => {}
                 Ok(Some(Ok(piece))) => {
+                    used.received += piece.len() as u64;
                     if sender.send(piece).await.is_err() {
                         break Ok(());
                     }
@@ -293,6 +328,8 @@ fn receive(response: reqwest::Response, idle: Option<Duration>) -> Received {
                 }
             }
         };
+        // Written down before anybody may take the request for done.
+        drop(used);
         let _ = done_sender.send(outcome);
     });
     Received { status, url, headers, body, done }

@@ -5,8 +5,11 @@
 //! traits of `atoll-table`.
 
 mod aot_cache;
+mod approval;
+mod audit;
 pub mod bindings;
 mod byte_streams;
+mod call;
 mod config;
 mod contract_check;
 mod convert;
@@ -16,6 +19,7 @@ mod imports;
 mod limits;
 mod linking;
 mod loading;
+mod permits;
 mod processes;
 mod provider_plugin;
 mod state;
@@ -23,8 +27,10 @@ mod tool_plugin;
 mod trap;
 mod workers;
 
+pub use approval::{Answer, Approver, LastingGrant, Question};
+pub use audit::AuditLog;
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
 pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, read_component};
-pub use processes::spill_folder;
+pub use processes::{spill_folder, stop_starting as stop_starting_processes};
 pub use state::Places;

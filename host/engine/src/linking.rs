@@ -6,11 +6,20 @@ use wasmtime::{Engine, component::Linker};
 
 use crate::{bindings::atoll::plugin as contract, imports::Host, state::PluginState};
 
-/// A linker for one plugin.
-pub(crate) fn linker(engine: &Engine, effective: &Effective) -> wasmtime::Result<Linker<PluginState>> {
+/// Whether the manifest is enough for a capability to be linked, where there is somebody to ask: only where each use of
+/// it is checked, and can be asked about.
+pub(crate) fn is_asked_about(effective: &Effective, capability: Capability) -> bool {
+    use Capability::{Files, Http, Process, Store};
+    matches!(capability, Files | Http | Process | Store) && effective.wants(capability)
+}
+
+/// A linker for one plugin. Where there is somebody to ask about each use, what the manifest asks for is linked too.
+pub(crate) fn linker(engine: &Engine, effective: &Effective, can_ask: bool) -> wasmtime::Result<Linker<PluginState>> {
     fn data(state: &mut PluginState) -> &mut PluginState {
         state
     }
+    let is_linked =
+        |capability| effective.allows_interface(capability) || (can_ask && is_asked_about(effective, capability));
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     contract::types::add_to_linker::<_, Host>(&mut linker, data)?;
@@ -18,17 +27,20 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective) -> wasmtime::Result
     contract::clock::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::progress::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::workers::add_to_linker::<_, Host>(&mut linker, data)?;
-    if effective.allows_interface(Capability::Files) {
+    if is_linked(Capability::Files) {
         contract::files::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Http) {
+    if is_linked(Capability::Http) {
         contract::http::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Process) {
+    if is_linked(Capability::Process) {
         contract::process::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Store) {
+    if is_linked(Capability::Store) {
         contract::store::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
+    if effective.allows_interface(Capability::Table) {
+        contract::table::add_to_linker::<_, Host>(&mut linker, data)?;
     }
     Ok(linker)
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::{Digest, Effective, Limits, Manifest};
+use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Wants};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
 use tokio::sync::Semaphore;
 use wasmtime::{
@@ -17,11 +17,14 @@ use wasmtime::{
 
 use crate::{
     aot_cache::AotCache,
-    config::{MAX_CALLS, Purpose, Ticker, max_workers},
+    approval::{Approvals, Approver},
+    audit::{AuditLog, Uses, Verdict},
+    config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
     files::MutationLocks,
     http_client::HttpClient,
     linking,
+    permits::Permits,
     provider_plugin::ProviderPlugin,
     state::{Places, PluginContext, PluginState, Shared},
     tool_plugin::ToolPlugin,
@@ -104,9 +107,11 @@ impl PluginHost {
             http: HttpClient::default(),
             locks: MutationLocks::default(),
             ticker: Arc::new(ticker),
-            calls: Semaphore::new(MAX_CALLS),
+            permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
+            audit: OnceLock::new(),
+            approvals: Approvals::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
     }
@@ -116,19 +121,38 @@ impl PluginHost {
         *self.shared.process_env.write().unwrap_or_else(std::sync::PoisonError::into_inner) = variables;
     }
 
+    /// From now on every use of a capability is written down there. To be called before plugins are loaded.
+    pub fn set_audit_log(&self, log: AuditLog) {
+        let _ = self.shared.audit.set(log);
+    }
+
+    /// From now on this one is asked about what only the user's grant is missing for. To be called before plugins are
+    /// loaded: what they may be asked about is linked, and checked with each use.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        self.shared.approvals.set(approver);
+    }
+
     /// Loads a built-in plugin. Nothing is compiled.
     ///
     /// # Errors
     /// `failed` if the program was built wrongly or the processor lacks what images rely on.
     pub async fn load_builtin(&self, builtin: &Builtin) -> Result<LoadedPlugin, Error> {
+        self.load_builtin_with(builtin, &Wants::default()).await
+    }
+
+    /// The same, with what the user grants it beside its manifest: see [`Effective::builtin_with`].
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`].
+    pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
         let manifest = Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
             .map_err(|error| Error::Failed(error.to_string()))?;
         // SAFETY: the bytes were made by the build and are part of this program.
         let component = unsafe { Component::deserialize(&self.engine, builtin.image) }.map_err(|reason| {
             Error::Failed(format!("the built-in plugin {} can not be used on this machine: {reason:#}", builtin.name))
         })?;
-        let effective = Effective::builtin(&manifest);
-        self.finish(&component, manifest, effective).await
+        let effective = Effective::builtin_with(&manifest, added);
+        self.finish(&component, manifest, effective, None).await
     }
 
     /// Loads a plugin of the user's, from the cache if it was compiled before.
@@ -138,7 +162,10 @@ impl PluginHost {
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let component = self.compile(&plugin.file, &plugin.component).await?;
-        self.finish(&component, plugin.manifest, plugin.effective).await.map_err(|error| in_file(&plugin.file, error))
+        let digest = Digest::of(&plugin.component);
+        self.finish(&component, plugin.manifest, plugin.effective, Some(digest))
+            .await
+            .map_err(|error| in_file(&plugin.file, error))
     }
 
     /// Finds out what a file is. It is compiled, but not run.
@@ -149,7 +176,7 @@ impl PluginHost {
         let bytes = read_component(file)?;
         let component = self.compile(file, &bytes).await?;
         let surface = contract_check::surface(&self.engine, &component);
-        let refusal = contract_check::check(&surface, effective).err();
+        let refusal = contract_check::check(&surface, effective, false).err();
         Ok(Inspection { digest: Digest::of(&bytes), size: bytes.len() as u64, surface, refusal })
     }
 
@@ -193,21 +220,31 @@ impl PluginHost {
         component: &Component,
         manifest: Manifest,
         effective: Effective,
+        digest: Option<Digest>,
     ) -> Result<LoadedPlugin, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
         contract_check::check_declared(&manifest)?;
-        contract_check::check(&surface, &effective)?;
-        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective)
+        let can_ask = self.shared.approvals.can_ask();
+        if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
+            if let Error::Denied { capability, .. } = &error {
+                let uses = Uses::new(self.shared.audit.get().cloned(), &name, None, false);
+                let capability = capability.parse().map_or("", Capability::as_str);
+                uses.used(capability, "link", "the interface", Verdict::Denied);
+            }
+            return Err(error);
+        }
+        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective, can_ask)
             .and_then(|linker| linker.instantiate_pre(component))
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
         let context = Arc::new(PluginContext {
             name: name.clone(),
             limits: Limits::default().with(&manifest.limits),
-            effective,
+            digest,
+            granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
-            roots: OnceLock::new(),
             worker: OnceLock::new(),
+            runner: OnceLock::new(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
         });
@@ -222,7 +259,10 @@ impl PluginHost {
             let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(|reason| {
                 Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
             })?;
-            loaded.tools = Some((plugin.list().await?, Arc::new(plugin)));
+            let tools = plugin.list().await?;
+            let runner: Arc<dyn ToolRunner> = Arc::new(plugin);
+            context.runner.get_or_init(|| Arc::downgrade(&runner));
+            loaded.tools = Some((tools, runner));
         }
         if surface.exports.contains("provider") {
             loaded.provider = Some(Arc::new(ProviderPlugin::start(self.engine.clone(), pre, context).await?));

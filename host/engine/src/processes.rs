@@ -13,10 +13,11 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
+use atoll_caps::shell_word;
 use atoll_table::Error;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, WaitIdStatus};
@@ -26,7 +27,11 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-use crate::state::{PluginContext, lock};
+use crate::{
+    audit::Verdict,
+    call::{Caller, Use},
+    state::{PluginContext, lock},
+};
 use group::HeldGroup;
 use spill::Spill;
 pub use spill::spill_folder;
@@ -78,13 +83,32 @@ pub(crate) struct Running {
     spill: Mutex<Option<Spill>>,
 }
 
+/// Held while a process is started, up to where the watchdog knows of it. True once nothing may be started any more.
+static CLOSED: RwLock<bool> = RwLock::new(false);
+
+/// Starts no more processes, and waits until the watchdog knows of all that were started. For the end of the program:
+/// a process that is started while it ends would be nobody's.
+pub fn stop_starting() {
+    *CLOSED.write().unwrap_or_else(PoisonError::into_inner) = true;
+}
+
 /// Starts a program, after checking that the plugin may.
-pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<Running>, Error> {
-    plugin
-        .effective
-        .check_process(&launch.program, &launch.arguments)
-        .map_err(|denied| crate::convert::denied(&denied))?;
-    inheritance::check_env(&plugin.effective, &launch.env)?;
+pub(crate) async fn spawn(plugin: &Caller, launch: Launch) -> Result<Arc<Running>, Error> {
+    let words = [&launch.program].into_iter().chain(&launch.arguments);
+    let line = words.map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let the_use = Use { capability: "process", operation: "spawn", target: &line };
+    let verdict =
+        plugin.permit(the_use, |effective| effective.check_process(&launch.program, &launch.arguments)).await?;
+    if let Err(error) = inheritance::check_env(&plugin.effective(), &launch.env) {
+        plugin.denied(the_use, Verdict::Denied);
+        return Err(error);
+    }
+    plugin.call.uses.used("process", "spawn", &line, verdict);
+    // Starting a process forks; it stays on this thread, for handing it over would cost more than it takes.
+    start(plugin, launch)
+}
+
+fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> {
     let places = &plugin.shared.places;
     let cwd = launch.cwd.as_ref().map_or_else(|| places.cwd.clone(), |cwd| places.cwd.join(cwd));
     if !cwd.is_dir() {
@@ -105,12 +129,17 @@ pub(crate) fn spawn(plugin: &Arc<PluginContext>, launch: Launch) -> Result<Arc<R
     let spill = launch.spill.as_ref().map(|prefix| Spill::open(&places.spill, prefix)).transpose()?;
 
     watchdog::prepare();
+    let closed = CLOSED.read().unwrap_or_else(PoisonError::into_inner);
+    if *closed {
+        return Err(Error::Cancelled("the host is shutting down, so nothing is started any more".to_owned()));
+    }
     inheritance::keep_files_to_ourselves();
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NotFound(format!("there is no program {}", launch.program)),
         _ => failed(error),
     })?;
     let group = HeldGroup::new(Pid::from_child(&child));
+    drop(closed);
     // The command holds the writing ends of the pipes, which must close when the process ends.
     drop(command);
     let stdin = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(failed)?;

@@ -26,6 +26,7 @@ use wasmtime::{
 use crate::{
     bindings::exports::atoll::plugin::provider::{self, Guest, GuestIndices},
     byte_streams::EventsIntoQueue,
+    call::Call,
     convert,
     http_client::origin_of,
     limits::{CpuBudget, Metered},
@@ -88,7 +89,8 @@ impl ProviderPlugin {
 
     /// Asks a throw-away instance what the provider is.
     async fn describe(&self) -> Result<provider::Description, Error> {
-        let mut prepared = self.context.store(&self.engine, CpuBudget::Total);
+        let call = Call::of_description(&self.context);
+        let mut prepared = self.context.store(&self.engine, CpuBudget::Total, call);
         let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
         let run = async {
             let instance = self.pre.instantiate_async(&mut prepared.store).await?;
@@ -139,7 +141,8 @@ impl ProviderPlugin {
         let (reason, died) = watch::channel(None);
         let (engine, pre, context) = (self.engine.clone(), self.pre.clone(), Arc::clone(&self.context));
         tokio::spawn(async move {
-            let mut prepared = context.store(&engine, CpuBudget::Stretch);
+            let call = Call::of_instance(&context);
+            let mut prepared = context.store(&engine, CpuBudget::Stretch, call);
             let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
             let run = async {
                 let instance = pre.instantiate_async(&mut prepared.store).await?;
@@ -181,11 +184,18 @@ impl ProviderPlugin {
             }
         }
         let mut secrets = self.context.secrets.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let audit = self.context.shared.audit.get();
         for (name, value) in &request.header_secrets {
+            if let Some(audit) = audit {
+                audit.learn(value.reveal());
+            }
             let granted = GrantedSecret { value: value.clone(), origins: vec![origin.clone()] };
             secrets.insert(name.clone(), granted);
         }
         let Some(value) = request.key.clone() else { return Ok(None) };
+        if let Some(audit) = audit {
+            audit.learn(value.reveal());
+        }
         let name = format!("{}-key", model.provider);
         secrets.insert(name.clone(), GrantedSecret { value, origins: vec![origin] });
         Ok(Some(name))

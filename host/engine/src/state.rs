@@ -3,20 +3,24 @@
 use std::{
     collections::HashMap,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
-use atoll_caps::{Effective, LimitName, Limits, Origin, RootVars};
-use atoll_table::{Error, Progress, model::Secret};
+use atoll_caps::{Digest, Effective, LimitName, Limits, Origin, RootVars, Wants};
+use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 
 use crate::{
+    approval::Approvals,
+    audit::AuditLog,
+    call::Call,
     config::Ticker,
     files::{MutationLocks, Roots},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
+    permits::Permits,
     workers::WorkerPlugin,
 };
 
@@ -60,12 +64,15 @@ pub(crate) struct Shared {
     pub(crate) http: HttpClient,
     pub(crate) locks: MutationLocks,
     pub(crate) ticker: Arc<Ticker>,
-    /// A permit for each tool call under way, so that a burst waits for the pool instead of overrunning it.
-    pub(crate) calls: Semaphore,
+    pub(crate) permits: Permits,
     /// A permit for each share of work under way.
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
+    /// Where uses of capabilities are written down, if anywhere.
+    pub(crate) audit: OnceLock<AuditLog>,
+    /// Who is asked about what is not granted, if anybody.
+    pub(crate) approvals: Approvals,
 }
 
 /// A secret that a plugin may name in a header.
@@ -79,23 +86,66 @@ pub(crate) struct GrantedSecret {
 /// What all instances of one plugin share.
 pub(crate) struct PluginContext {
     pub(crate) name: String,
-    pub(crate) effective: Effective,
+    /// The component that its grants are pinned to; none for a built-in plugin.
+    pub(crate) digest: Option<Digest>,
+    pub(crate) granted: RwLock<Granted>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) roots: OnceLock<Roots>,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
+    /// What runs its tools, if it exports any.
+    pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
 }
 
-impl PluginContext {
-    /// The roots it may reach, opened at first use.
-    pub(crate) fn roots(&self) -> &Roots {
-        self.roots.get_or_init(|| Roots::open(&self.name, &self.effective, &self.shared.places))
+/// What a plugin may do now. More is granted while it runs only where a person says so.
+pub(crate) struct Granted {
+    effective: Arc<Effective>,
+    /// The directories that come of it, opened at first use.
+    roots: Option<Arc<Roots>>,
+}
+
+impl From<Effective> for Granted {
+    fn from(effective: Effective) -> Self {
+        Self { effective: Arc::new(effective), roots: None }
     }
 }
+
+impl PluginContext {
+    /// What it may do now.
+    pub(crate) fn effective(&self) -> Arc<Effective> {
+        Arc::clone(&self.granted.read().unwrap_or_else(PoisonError::into_inner).effective)
+    }
+
+    /// The roots it may reach, opened at first use.
+    pub(crate) fn roots(&self) -> Arc<Roots> {
+        if let Some(roots) = &self.granted.read().unwrap_or_else(PoisonError::into_inner).roots {
+            return Arc::clone(roots);
+        }
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        let Granted { effective, roots } = &mut *granted;
+        Arc::clone(roots.get_or_insert_with(|| Arc::new(Roots::open(&self.name, effective, &self.shared.places))))
+    }
+
+    /// Lets it do more from here on.
+    pub(crate) fn grant(&self, more: &Wants) {
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        *granted = granted.effective.with_granted(more).into();
+    }
+}
+
+/// What an instance needs to know of a call that it carries out.
+pub(crate) struct RunningCall {
+    /// Where partial results go.
+    pub(crate) progress: Progress,
+    /// The table, as this call may use it.
+    pub(crate) table: Arc<dyn TableAccess>,
+}
+
+/// The calls that an instance carries out, by their ids.
+pub(crate) type RunningCalls = Arc<Mutex<HashMap<String, RunningCall>>>;
 
 /// What a store holds.
 pub(crate) struct PluginState {
@@ -103,9 +153,10 @@ pub(crate) struct PluginState {
     wasi: WasiCtx,
     pub(crate) space: SpaceLimiter,
     pub(crate) plugin: Arc<PluginContext>,
+    /// The call it serves.
+    pub(crate) call: Arc<Call>,
     pub(crate) meter: Arc<CpuMeter>,
-    /// Where partial results of the running calls go.
-    pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
+    pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
     /// This instance does a share of another's work.
     pub(crate) is_worker: bool,
@@ -122,7 +173,7 @@ pub(crate) struct Prepared {
     pub(crate) store: Store<PluginState>,
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) stderr: MemoryOutputPipe,
-    pub(crate) progress: Arc<Mutex<HashMap<String, Progress>>>,
+    pub(crate) running: RunningCalls,
 }
 
 impl PluginContext {
@@ -159,21 +210,32 @@ impl PluginContext {
     }
 
     /// A new store for an instance of this plugin.
-    pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget) -> Prepared {
-        self.metered_store(engine, CpuMeter::new(budget, &self.limits), false)
+    pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
+        self.metered_store(engine, CpuMeter::new(budget, &self.limits), call, false)
     }
 
     /// A new store for an instance that does a share of the work of the one that `caller` measures.
-    pub(crate) fn worker_store(self: &Arc<Self>, engine: &wasmtime::Engine, caller: Arc<CpuMeter>) -> Prepared {
-        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), true)
+    pub(crate) fn worker_store(
+        self: &Arc<Self>,
+        engine: &wasmtime::Engine,
+        caller: Arc<CpuMeter>,
+        call: Arc<Call>,
+    ) -> Prepared {
+        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), call, true)
     }
 
-    fn metered_store(self: &Arc<Self>, engine: &wasmtime::Engine, meter: CpuMeter, is_worker: bool) -> Prepared {
+    fn metered_store(
+        self: &Arc<Self>,
+        engine: &wasmtime::Engine,
+        meter: CpuMeter,
+        call: Arc<Call>,
+        is_worker: bool,
+    ) -> Prepared {
         let meter = Arc::new(meter);
         let stderr = MemoryOutputPipe::new(STDERR_KEPT);
         let mut wasi = WasiCtx::builder();
         wasi.stderr(stderr.clone()).max_random_size(1 << 20);
-        let progress = Arc::new(Mutex::new(HashMap::new()));
+        let running = RunningCalls::default();
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
         let state = PluginState {
@@ -181,8 +243,9 @@ impl PluginContext {
             wasi: wasi.build(),
             space: SpaceLimiter::new(&self.limits),
             plugin: Arc::clone(self),
+            call,
             meter: Arc::clone(&meter),
-            progress: Arc::clone(&progress),
+            running: Arc::clone(&running),
             log_lines: 0,
             is_worker,
         };
@@ -194,7 +257,7 @@ impl PluginContext {
         store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
         store.set_max_component_handles(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
         meter.install(&mut store);
-        Prepared { store, meter, stderr, progress }
+        Prepared { store, meter, stderr, running }
     }
 
     /// The error for what ended one of its instances.

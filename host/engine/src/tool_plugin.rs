@@ -6,6 +6,7 @@ use atoll_caps::{LimitName, Limits};
 use atoll_table::{Error, Invocation, Progress, Tool, ToolOutput, ToolRunner};
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 use wasmtime::{
     AsContextMut as _, Engine,
     component::{Instance, InstancePre},
@@ -13,9 +14,10 @@ use wasmtime::{
 
 use crate::{
     bindings::exports::atoll::plugin::tools::{self, GuestIndices},
+    call::Call,
     convert,
     limits::{CpuBudget, Metered},
-    state::{PluginContext, PluginState, Prepared, lock},
+    state::{PluginContext, PluginState, Prepared, RunningCall, lock},
     trap::limit_error,
 };
 
@@ -40,10 +42,12 @@ impl ToolPlugin {
     /// Makes an instance, runs `work` in it and drops it, under all limits.
     async fn in_instance<R>(
         &self,
+        permit: SemaphorePermit<'_>,
+        call: Arc<Call>,
         work: impl AsyncFnOnce(&mut Prepared, tools::Guest, Instance) -> wasmtime::Result<R>,
     ) -> Result<R, Error> {
-        let _permit = self.context.shared.calls.acquire().await;
-        let mut prepared = self.context.store(&self.engine, CpuBudget::Total);
+        let _permit = permit;
+        let mut prepared = self.context.store(&self.engine, CpuBudget::Total, Arc::clone(&call));
         let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
         let run = async {
             let instance = self.pre.instantiate_async(&mut prepared.store).await?;
@@ -52,9 +56,9 @@ impl ToolPlugin {
         };
         let run = Metered::new(run, meter, Arc::clone(&self.context.shared.ticker));
         let outcome = match self.context.limits.wall_ms {
-            Some(limit) => match tokio::time::timeout(Duration::from_millis(limit), run).await {
-                Ok(outcome) => outcome,
-                Err(_) => return Err(limit_error(LimitName::WallMs, limit)),
+            Some(limit) => match call.clock.within(Duration::from_millis(limit), run).await {
+                Some(outcome) => outcome,
+                None => return Err(limit_error(LimitName::WallMs, limit)),
             },
             None => run.await,
         };
@@ -63,8 +67,11 @@ impl ToolPlugin {
 
     /// The tools it brings.
     pub(crate) async fn list(&self) -> Result<Vec<Tool>, Error> {
-        let listed =
-            self.in_instance(async |prepared, guest, _| guest.call_list_tools(&mut prepared.store).await).await?;
+        let permit = self.context.shared.permits.preparing().await?;
+        let call = Call::of_description(&self.context);
+        let list =
+            async |prepared: &mut Prepared, guest: tools::Guest, _| guest.call_list_tools(&mut prepared.store).await;
+        let listed = self.in_instance(permit, call, list).await?;
         listed.into_iter().map(|tool| convert::tool_from_wit(&self.context.name, tool)).collect()
     }
 
@@ -77,8 +84,12 @@ impl ToolRunner for ToolPlugin {
     fn prepare(&self, tool: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
         Box::pin(async move {
             let text = arguments.to_string();
+            let permit = self.context.shared.permits.preparing().await?;
+            let call = Call::of_description(&self.context);
             let prepared = self
-                .in_instance(async |prepared, guest, _| guest.call_prepare(&mut prepared.store, &tool, &text).await)
+                .in_instance(permit, call, async |prepared, guest, _| {
+                    guest.call_prepare(&mut prepared.store, &tool, &text).await
+                })
                 .await??;
             convert::json(&self.context.name, "prepared arguments", &prepared)
         })
@@ -86,6 +97,9 @@ impl ToolRunner for ToolPlugin {
 
     fn call(&self, invocation: Invocation, progress: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         Box::pin(async move {
+            let permit = self.context.shared.permits.call(invocation.depth).await?;
+            let running = RunningCall { progress, table: invocation.table };
+            let context = Call::new(&self.context, &invocation.id);
             let call = tools::Invocation {
                 id: invocation.id,
                 parent_id: invocation.parent_id,
@@ -94,8 +108,8 @@ impl ToolRunner for ToolPlugin {
                 cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
             };
             let output = self
-                .in_instance(async |prepared, guest, _| {
-                    lock(&prepared.progress).insert(call.id.clone(), progress);
+                .in_instance(permit, context, async |prepared, guest, _| {
+                    lock(&prepared.running).insert(call.id.clone(), running);
                     prepared.store.run_concurrent(async |accessor| guest.call_call(accessor, call).await).await?
                 })
                 .await??;
@@ -107,6 +121,6 @@ impl ToolRunner for ToolPlugin {
     }
 
     fn allowed(&self) -> Vec<String> {
-        self.context.effective.describe()
+        self.context.effective().describe()
     }
 }

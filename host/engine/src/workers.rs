@@ -9,8 +9,9 @@ use wasmtime::{AsContextMut as _, Engine, component::InstancePre};
 
 use crate::{
     bindings::exports::atoll::plugin::worker::GuestIndices,
+    call::Caller,
     limits::{CpuMeter, Metered},
-    state::{PluginContext, PluginState},
+    state::PluginState,
     trap::limit_error,
 };
 
@@ -28,11 +29,11 @@ impl WorkerPlugin {
     }
 }
 
-/// Does one share of the work that `caller` measures. Dropped: the instance ends.
-pub(crate) async fn run(context: Arc<PluginContext>, caller: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+/// Does one share of the work of `caller`, which `meter` measures. Dropped: the instance ends.
+pub(crate) async fn run(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
     // A task of its own may run on another thread than its caller; the set ends it when this future is dropped.
     let mut task = JoinSet::new();
-    task.spawn(share(context, caller, input));
+    task.spawn(share(caller, meter, input));
     match task.join_next().await {
         Some(Ok(answer)) => answer,
         Some(Err(reason)) => Err(Error::Failed(format!("the host failed: {reason}"))),
@@ -40,12 +41,13 @@ pub(crate) async fn run(context: Arc<PluginContext>, caller: Arc<CpuMeter>, inpu
     }
 }
 
-async fn share(context: Arc<PluginContext>, caller: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+async fn share(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let Caller { plugin: context, call } = caller;
     let Some(worker) = context.worker.get() else {
         return Err(Error::Failed(format!("the plugin {} exports no worker", context.name)));
     };
     let _permit = context.shared.workers.acquire().await;
-    let mut prepared = context.worker_store(&worker.engine, caller);
+    let mut prepared = context.worker_store(&worker.engine, meter, call);
     let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
     let run = async {
         let instance = worker.pre.instantiate_async(&mut prepared.store).await?;

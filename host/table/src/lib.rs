@@ -3,6 +3,7 @@
 //!
 //! This crate is pure: it must never know wasmtime or tokio, touch a file or the network, or start a thread.
 
+pub mod access;
 pub mod arguments;
 pub mod batch;
 pub mod content;
@@ -20,6 +21,7 @@ pub mod search;
 mod test_tools;
 pub mod tool;
 
+pub use access::TableAccess;
 pub use content::Content;
 pub use error::Error;
 pub use reach::Caller;

@@ -43,33 +43,28 @@ impl NestedIds {
     }
 }
 
-/// How deep a call is nested, and how deep calls may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depth {
-    depth: u32,
-    limit: u32,
-}
+/// How many calls are around a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth(u32);
 
 impl Depth {
-    /// A call that no other made, where calls may nest `limit` deep.
-    pub fn outermost(limit: u32) -> Self {
-        Self { depth: 0, limit }
-    }
+    /// A call that no other made.
+    pub const OUTERMOST: Self = Self(0);
 
     /// How many calls are around this one.
     pub fn value(self) -> u32 {
-        self.depth
+        self.0
     }
 
-    /// The depth of a call that this one makes.
+    /// The depth of a call that this one makes, where calls may nest `limit` deep.
     ///
     /// # Errors
     /// `limit` `nesting` if that is too deep.
-    pub fn deeper(self) -> Result<Self, Error> {
-        if self.depth >= self.limit {
-            return Err(Error::Limit { name: "nesting".to_owned(), value: u64::from(self.limit) });
+    pub fn deeper(self, limit: u32) -> Result<Self, Error> {
+        if self.0 >= limit {
+            return Err(Error::Limit { name: "nesting".to_owned(), value: u64::from(limit) });
         }
-        Ok(Self { depth: self.depth + 1, ..self })
+        Ok(Self(self.0 + 1))
     }
 }
 
@@ -246,11 +241,13 @@ mod tests {
 
     #[test]
     fn nesting_ends_at_its_limit() {
-        let mut depth = Depth::outermost(2);
-        depth = depth.deeper().unwrap().deeper().unwrap();
+        let depth = Depth::OUTERMOST.deeper(2).unwrap().deeper(2).unwrap();
         assert_eq!(depth.value(), 2);
-        assert_eq!(depth.deeper().unwrap_err(), Error::Limit { name: "nesting".to_owned(), value: 2 });
-        assert!(Depth::outermost(0).deeper().is_err());
+        assert_eq!(depth.deeper(2).unwrap_err(), Error::Limit { name: "nesting".to_owned(), value: 2 });
+        // A plugin that allows less stops sooner, one that allows more goes on.
+        assert!(depth.deeper(1).is_err());
+        assert!(depth.deeper(3).is_ok());
+        assert!(Depth::OUTERMOST.deeper(0).is_err());
     }
 
     #[test]

@@ -6,10 +6,10 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Content, Error};
+use crate::{Content, Error, TableAccess};
 
 /// One call, with arguments that fit the tool's schema.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Invocation {
     /// Unique in the session.
     pub id: String,
@@ -19,6 +19,10 @@ pub struct Invocation {
     pub tool: String,
     /// The arguments, an object.
     pub arguments: Value,
+    /// How many calls are around this one.
+    pub depth: u32,
+    /// The table, as this call may use it.
+    pub table: Arc<dyn TableAccess>,
 }
 
 /// What a call gave.

@@ -9,6 +9,7 @@ use std::{
 
 use atoll_caps::{Access, LimitName};
 use atoll_table::Error;
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, FileType, Metadata, OpenOptions};
 
 use super::{
@@ -179,9 +180,14 @@ impl Roots {
     pub(crate) fn open_file(&self, path: &str) -> Result<OpenFile, Error> {
         let absolute = self.absolute(path)?;
         let (file, metadata) = self.with_located("open", &absolute, Access::Read, |place| {
-            let file = place.dir.open_with(&place.relative, &read_only())?;
+            let mut options = read_only();
+            if place.is_file {
+                // What was granted is this file, not what somebody may have put in its place since.
+                options.follow(FollowSymlinks::No);
+            }
+            let file = place.dir.open_with(&place.relative, &options)?;
             if place.guarded {
-                self.check_opened(&file)?;
+                self.check_opened(&file, place.access)?;
             }
             let metadata = file.metadata()?;
             Ok((file.into_std(), metadata))
@@ -226,9 +232,11 @@ impl Roots {
         let absolute = self.absolute(path)?;
         self.with_located("look at", &absolute, Access::Read, |place| {
             if let Ok(real) = absolute.canonicalize() {
-                self.check_excluded(&real).map_err(OpenError::Refused)?;
+                self.check_excluded(&real, place.access).map_err(OpenError::Refused)?;
             }
-            Ok(Facts::of(&place.dir.metadata(&place.relative)?))
+            let name = &place.relative;
+            let facts = if place.is_file { place.dir.symlink_metadata(name) } else { place.dir.metadata(name) };
+            Ok(Facts::of(&facts?))
         })
     }
 
@@ -237,7 +245,7 @@ impl Roots {
         let absolute = self.absolute(path)?;
         self.with_located("list", &absolute, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened(&dir)?;
+            self.check_opened(&dir, place.access)?;
             let mut names = Vec::new();
             for entry in dir.entries()?.take(MAX_NAMES) {
                 let entry = entry?;
@@ -274,6 +282,12 @@ impl Roots {
         let Some(name) = target.file_name() else {
             return Err(Error::Failed(format!("{} is a directory", absolute.display())));
         };
+        let place = self.locate(&target, Access::ReadWrite)?;
+        if place.is_file {
+            // Its directory is no root, but this name in it is.
+            let written = replace(place.dir, &place.relative, data, mode.exclusive);
+            return written.map_err(|error| explain("write", &absolute, &error));
+        }
         let parent = target.parent().unwrap_or(Path::new("/"));
         let written = self
             .with_located("write", parent, Access::ReadWrite, |place| {
@@ -282,7 +296,7 @@ impl Roots {
                 } else {
                     place.dir.open_dir(&place.relative)?
                 };
-                self.check_opened(&dir)?;
+                self.check_opened(&dir, place.access)?;
                 // What goes wrong from here on is about the file, not about its directory.
                 Ok(replace(&dir, Path::new(name), data, mode.exclusive))
             })
@@ -307,7 +321,7 @@ impl Roots {
                 Err(error) => return Err(error.into()),
             }
         };
-        self.check_opened(&dir)?;
+        self.check_opened(&dir, Access::ReadWrite)?;
         let missing = relative.strip_prefix(existing).unwrap_or(relative);
         if missing.as_os_str().is_empty() || existing == relative {
             return Ok(dir);
@@ -330,14 +344,14 @@ impl Roots {
     /// Removes a file, a link or an empty directory.
     pub(crate) fn remove(&self, path: &str) -> Result<(), Error> {
         let absolute = self.absolute(path)?;
-        self.check_excluded(&absolute)?;
+        self.check_excluded(&absolute, Access::ReadWrite)?;
         let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
             return Err(Error::Failed("the root of the file system can not be removed".to_owned()));
         };
         // The name itself is not followed: what is removed is what stands there, be it a link.
         let removed = self.with_located("remove", parent, Access::ReadWrite, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened(&dir)?;
+            self.check_opened(&dir, place.access)?;
             let is_dir = match dir.symlink_metadata(name) {
                 Ok(metadata) => metadata.is_dir(),
                 Err(error) => return Ok(Err(error)),

@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use atoll_caps::{Access, Effective, RootVars, ScopedRoot};
+use atoll_caps::{Access, Denied, Effective, FilesWant, RootPattern, RootVars, ScopedRoot, Wants};
 use atoll_table::Error;
 use cap_std::{ambient_authority, fs::Dir};
 
@@ -32,14 +32,24 @@ impl Root {
     /// there by someone else.
     fn open(root: &ScopedRoot, excluded: &[PathBuf]) -> io::Result<Self> {
         let within = Dir::open_ambient_dir(&root.within, ambient_authority());
-        let real = root.path.canonicalize()?;
+        let real = match root.path.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !root.path.is_symlink() => {
+                let (Some(parent), Some(name)) = (root.path.parent(), root.path.file_name()) else { return Err(error) };
+                parent.canonicalize()?.join(name)
+            }
+            real => real?,
+        };
         let (dir, file) = match within {
             Ok(within) => match root.path.strip_prefix(&root.within) {
                 Ok(rest) if !rest.as_os_str().is_empty() => (within.open_dir(rest)?, None),
                 _ => (within, None),
             },
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            // A single file, which may be yet to come. Where its name is a link, that is the file it leads to.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::NotFound) => {
                 let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { return Err(error) };
+                if root.path != root.within {
+                    return Err(error);
+                }
                 (Dir::open_ambient_dir(parent, ambient_authority())?, Some(PathBuf::from(name)))
             }
             Err(error) => return Err(error),
@@ -69,6 +79,8 @@ pub(crate) struct Roots {
     vars: RootVars,
     roots: Vec<Root>,
     excluded: Vec<PathBuf>,
+    /// Directories in what is excluded that the user granted by their own names, and with what access.
+    by_name: Vec<(PathBuf, Access)>,
     cwd: PathBuf,
     home: PathBuf,
 }
@@ -80,6 +92,10 @@ pub(super) struct Located<'a> {
     pub(super) relative: PathBuf,
     /// What is opened may turn out to be the host's own.
     pub(super) guarded: bool,
+    /// What is to be done.
+    pub(super) access: Access,
+    /// The root is this one file.
+    pub(super) is_file: bool,
     /// For messages.
     pub(super) absolute: PathBuf,
 }
@@ -108,6 +124,12 @@ impl Roots {
             .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
             .map(|path| cleaned(&path))
             .collect::<Vec<_>>();
+        let named = effective.granted_by_name(&places.root_vars());
+        let by_name = named
+            .into_iter()
+            .flat_map(|(path, access)| [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (path, access)])
+            .filter(|(path, _)| excluded.iter().any(|kept| path.starts_with(kept)))
+            .collect();
         let mut roots = Vec::new();
         for root in effective.scoped_roots(&places.root_vars()) {
             match Root::open(&root, &excluded) {
@@ -121,6 +143,7 @@ impl Roots {
             vars: places.root_vars(),
             roots,
             excluded,
+            by_name,
             cwd: places.cwd.clone(),
             home: places.home.clone(),
         }
@@ -145,13 +168,20 @@ impl Roots {
 
     /// Finds the root a path is beneath, by its spelling.
     pub(super) fn locate(&self, path: &Path, access: Access) -> Result<Located<'_>, Error> {
-        self.check_excluded(path)?;
+        self.check_excluded(path, access)?;
         for root in &self.roots {
             if root.access < access {
                 continue;
             }
             if let Some(relative) = root.relative(path) {
-                return Ok(Located { dir: &root.dir, relative, guarded: root.guarded, absolute: path.to_owned() });
+                return Ok(Located {
+                    dir: &root.dir,
+                    relative,
+                    guarded: root.guarded,
+                    access,
+                    is_file: root.file.is_some(),
+                    absolute: path.to_owned(),
+                });
             }
         }
         Err(self.denied(path, access))
@@ -188,36 +218,76 @@ impl Roots {
     }
 
     /// Refuses what turns out to be the host's own, whatever name it was opened by.
-    pub(super) fn check_opened(&self, opened: &impl std::os::fd::AsRawFd) -> Result<(), OpenError> {
+    pub(super) fn check_opened(&self, opened: &impl std::os::fd::AsRawFd, access: Access) -> Result<(), OpenError> {
         match std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())) {
-            Ok(real) => self.check_excluded(&real).map_err(OpenError::Refused),
+            Ok(real) => self.check_excluded(&real, access).map_err(OpenError::Refused),
             Err(_) => Ok(()),
         }
     }
 
-    /// The directories that may be read, with every link resolved, and those that are out of reach even so.
-    pub(super) fn readable(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        (self.roots.iter().map(|root| root.real.clone()).collect(), self.excluded.clone())
+    /// The directories that may be read, with every link resolved.
+    pub(super) fn readable(&self) -> Vec<PathBuf> {
+        self.roots.iter().map(|root| root.real.clone()).collect()
+    }
+
+    /// What is out of reach even inside them.
+    pub(super) fn out_of_reach(&self) -> OutOfReach {
+        OutOfReach { excluded: self.excluded.clone(), by_name: self.by_name.clone() }
     }
 
     /// Refuses what belongs to the host itself.
-    pub(super) fn check_excluded(&self, path: &Path) -> Result<(), Error> {
-        if self.excluded.iter().any(|kept| beneath(path, kept).is_some()) {
-            return Err(Error::Denied {
-                capability: "files".to_owned(),
-                target: path.display().to_string(),
-                hint: "look at it outside of atoll; what belongs to atoll itself is granted to no plugin".to_owned(),
-            });
+    pub(super) fn check_excluded(&self, path: &Path, access: Access) -> Result<(), Error> {
+        if !is_out_of_reach(&self.excluded, &self.by_name, path, access) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Denied {
+            capability: "files".to_owned(),
+            target: path.display().to_string(),
+            hint:
+                "look at it outside of atoll; what belongs to atoll itself is only reached through a grant that names \
+                   the very directory in it"
+                    .to_owned(),
+        })
+    }
+
+    /// A path as a plugin gave it, as it is shown and written down.
+    pub(crate) fn shown(&self, path: &str) -> String {
+        self.absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
+    }
+
+    /// What is missing to reach a path that was denied, if that is something a grant could give: the path, or what the
+    /// links in it lead to. What belongs to the host itself is never offered.
+    pub(crate) fn missing(&self, path: &str, access: Access) -> Option<(PathBuf, Denied)> {
+        let spelt = self.absolute(path).ok()?;
+        let real = resolve_existing(&spelt);
+        for path in [Some(spelt), real].into_iter().flatten() {
+            self.check_excluded(&path, access).ok()?;
+            if let Some(denied) = self.refusal(&path, access) {
+                return denied.offer.is_some().then_some((path, denied));
+            }
+        }
+        None
+    }
+
+    /// The one thing that an answer of `once` allows: the path itself, or what it has to be made in.
+    pub(crate) fn exactly(&self, denied: &Denied) -> Wants {
+        let offered = denied.offer.as_ref().map(|offer| offer.wants.clone()).unwrap_or_default();
+        let exact = Path::new(&denied.target);
+        let narrowed = offered.files.iter().map(|want| {
+            let path = grantable(exact);
+            let root = path.to_str().and_then(|text| RootPattern::parse(text).ok());
+            let inside = want.root.resolve(&self.vars).iter().any(|root| path.starts_with(root));
+            FilesWant { root: root.filter(|_| inside).unwrap_or_else(|| want.root.clone()), ..want.clone() }
+        });
+        Wants { files: narrowed.collect(), ..Wants::default() }
     }
 
     /// What would have to be granted to reach `path`.
     fn denied(&self, path: &Path, access: Access) -> Error {
-        match self.effective.check_path(&self.vars, path, access) {
-            Err(denied) => crate::convert::denied(&denied),
+        match self.refusal(path, access) {
+            Some(denied) => crate::convert::denied(&denied),
             // By its spelling it is granted, but a link in it leads elsewhere.
-            Ok(()) => Error::Denied {
+            None => Error::Denied {
                 capability: "files".to_owned(),
                 target: format!("{} ({access})", path.display()),
                 hint: "use a path without the link that leads out of the granted directories".to_owned(),
@@ -252,6 +322,52 @@ fn cleaned(path: &Path) -> PathBuf {
         }
     }
     clean
+}
+
+impl Roots {
+    /// What the manifest or the grant say against a path. What they would have to say is about something that exists:
+    /// below it nothing can be opened.
+    fn refusal(&self, path: &Path, access: Access) -> Option<Denied> {
+        let denied = self.effective.check_path(&self.vars, path, access).err()?;
+        let grantable = grantable(path);
+        if denied.offer.is_none() || grantable == path {
+            return Some(denied);
+        }
+        if grantable.parent().is_none() {
+            // To open everything for the sake of one name would be too much.
+            let hint = format!("make the directory {} first", path.parent().unwrap_or(path).display());
+            return Some(Denied { hint, offer: None, ..denied });
+        }
+        let wider = self.effective.check_path(&self.vars, grantable, access).err()?;
+        Some(Denied { target: denied.target, ..wider })
+    }
+}
+
+/// What a grant for a path can name: the path, if it exists or can be made where it is, else the nearest directory above
+/// it that exists.
+fn grantable(path: &Path) -> &Path {
+    if path.parent().is_none_or(Path::is_dir) {
+        return path;
+    }
+    path.ancestors().skip(1).find(|path| path.is_dir()).unwrap_or(path)
+}
+
+/// What belongs to the host, apart from what is granted by name.
+pub(super) struct OutOfReach {
+    excluded: Vec<PathBuf>,
+    by_name: Vec<(PathBuf, Access)>,
+}
+
+impl OutOfReach {
+    /// Whether a path is out of reach for reading.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        is_out_of_reach(&self.excluded, &self.by_name, path, Access::Read)
+    }
+}
+
+fn is_out_of_reach(excluded: &[PathBuf], by_name: &[(PathBuf, Access)], path: &Path, access: Access) -> bool {
+    excluded.iter().any(|kept| beneath(path, kept).is_some())
+        && !by_name.iter().any(|(named, given)| *given >= access && path.starts_with(named))
 }
 
 /// The path with all links resolved; where only its end does not exist, that end is kept.

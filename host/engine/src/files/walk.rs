@@ -88,7 +88,7 @@ impl Roots {
         // Opened beneath its root first: what may not be listed may not be walked.
         let real = self.with_located("walk", &root, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened(&dir)?;
+            self.check_opened(&dir, place.access)?;
             Ok(root.canonicalize()?)
         })?;
         self.locate(&real, Access::Read)?;
@@ -101,7 +101,7 @@ impl Roots {
                 file.display()
             )));
         }
-        let (readable, excluded) = self.readable();
+        let (readable, out_of_reach) = (self.readable(), self.out_of_reach());
         let (base, passed_over) = (real.clone(), sender.clone());
         let mut overrides = OverrideBuilder::new(&real);
         for glob in &plan.globs {
@@ -121,7 +121,7 @@ impl Roots {
             .threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
             .filter_entry(move |entry| {
                 let beneath = |folders: &[PathBuf], path: &Path| folders.iter().any(|folder| path.starts_with(folder));
-                if entry.file_name() == ".git" || beneath(&excluded, entry.path()) {
+                if entry.file_name() == ".git" || out_of_reach.has(entry.path()) {
                     return false;
                 }
                 // A link is only followed to what could be named directly.
@@ -130,7 +130,7 @@ impl Roots {
                     || entry
                         .path()
                         .canonicalize()
-                        .is_ok_and(|real| beneath(&readable, &real) && !beneath(&excluded, &real));
+                        .is_ok_and(|real| beneath(&readable, &real) && !out_of_reach.has(&real));
                 if allowed
                     && respect_ignore
                     && entry.file_type().is_some_and(|kind| kind.is_dir())

@@ -1,6 +1,9 @@
 //! `types`, `log`, `clock` and `progress`: granted to every plugin.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use wasmtime::component::Accessor;
 
@@ -65,7 +68,7 @@ impl contract::progress::Host for PluginState {
             contract::types::Content::Image(blob) => blob.data.len(),
         };
         self.plugin.trap_on_bytes(content.iter().map(size).sum::<usize>() + details.as_ref().map_or(0, String::len))?;
-        let sink = lock(&self.progress).get(&call_id).cloned();
+        let sink = lock(&self.running).get(&call_id).map(|call| Arc::clone(&call.progress));
         if let Some(sink) = sink {
             let details = details.and_then(|text| serde_json::from_str(&text).ok());
             sink(content.into_iter().map(convert::content_from_wit).collect(), details);

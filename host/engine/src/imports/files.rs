@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use atoll_caps::LimitName;
+use atoll_caps::{Access, LimitName};
+use atoll_table::Error;
 use tokio::sync::Mutex;
 use wasmtime::component::{Accessor, Resource};
 
 use super::{Host, blocking, caller, contract, handle};
 use crate::{
+    audit::Verdict,
+    call::Caller,
     files::{
-        Facts, FileKind, FileWalk, FoundContent, FoundFile, ListedEntry, MutationGuard, OpenFile, WalkPlan, WriteMode,
+        Facts, FileKind, FileWalk, FoundContent, FoundFile, ListedEntry, MutationGuard, OpenFile, Roots, WalkPlan,
+        WriteMode,
     },
-    state::{PluginContext, PluginState},
+    state::PluginState,
     trap::limit_error,
 };
 use contract::files as wit;
@@ -25,14 +29,22 @@ const MAX_WALK_STEP: u32 = 4_096;
 
 /// Handle of an open file.
 #[derive(Clone)]
-pub struct Reader(Arc<std::sync::Mutex<OpenFile>>);
+pub struct Reader {
+    file: Arc<std::sync::Mutex<OpenFile>>,
+    /// As it is written down.
+    shown: Arc<str>,
+}
 
 /// Handle of the right to change a file.
 pub struct Exclusive(MutationGuard);
 
 /// Handle of a walk.
 #[derive(Clone)]
-pub struct Walker(Arc<Mutex<FileWalk>>);
+pub struct Walker {
+    walk: Arc<Mutex<FileWalk>>,
+    /// Its root, as it is written down.
+    shown: Arc<str>,
+}
 
 impl From<FileKind> for wit::Kind {
     fn from(kind: FileKind) -> Self {
@@ -79,7 +91,7 @@ impl wit::Host for PluginState {}
 impl wit::HostReader for PluginState {
     fn metadata(&mut self, reader: Resource<Reader>) -> wasmtime::Result<wit::Metadata> {
         let reader = self.resources.get(&reader)?;
-        Ok(crate::state::lock(&reader.0).facts().into())
+        Ok(crate::state::lock(&reader.file).facts().into())
     }
 
     fn drop(&mut self, reader: Resource<Reader>) -> wasmtime::Result<()> {
@@ -110,23 +122,29 @@ type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
 impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
     async fn read(accessor: &Accessor<T, Self>, reader: Resource<Reader>, max: u32) -> Answer<Vec<u8>> {
-        let Reader(file) = handle(accessor, &reader)?;
+        let Reader { file, shown } = handle(accessor, &reader)?;
         let max = max.min(MAX_READ).into();
-        if let Some(bytes) = crate::state::lock(&file).read_at_hand(max) {
-            return Ok(Ok(bytes));
+        let at_hand = crate::state::lock(&file).read_at_hand(max);
+        let read = match at_hand {
+            Some(bytes) => Ok(bytes),
+            None => blocking(move || crate::state::lock(&file).read(max)).await,
+        };
+        if let Ok(bytes) = &read {
+            // It belongs to the entry that opening the file made.
+            caller(accessor).call.uses.add("files", "open", &shown, Verdict::Allowed, 0, Some(bytes.len() as u64));
         }
-        Ok(blocking(move || crate::state::lock(&file).read(max)).await)
+        Ok(read)
     }
 
     async fn seek(accessor: &Accessor<T, Self>, reader: Resource<Reader>, offset: u64) -> Answer<()> {
-        let Reader(file) = handle(accessor, &reader)?;
+        let Reader { file, .. } = handle(accessor, &reader)?;
         Ok(blocking(move || crate::state::lock(&file).seek(offset)).await)
     }
 }
 
 impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
     async fn next(accessor: &Accessor<T, Self>, walker: Resource<Walker>, max: u32) -> Answer<Vec<wit::Found>> {
-        let Walker(walk) = handle(accessor, &walker)?;
+        let Walker { walk, .. } = handle(accessor, &walker)?;
         let found = walk.lock().await.next(max.min(MAX_WALK_STEP) as usize).await;
         Ok(Ok(found.into_iter().map(Into::into).collect()))
     }
@@ -137,7 +155,7 @@ impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
         max: u32,
         max_bytes: u64,
     ) -> Answer<Vec<wit::FoundContent>> {
-        let Walker(walk) = handle(accessor, &walker)?;
+        let Walker { walk, shown } = handle(accessor, &walker)?;
         let plugin = caller(accessor);
         let mut walk = walk.lock().await;
         let mut contents = Vec::new();
@@ -153,6 +171,11 @@ impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
             (contents, left) = read_all(&plugin, files, max_bytes).await;
             walk.give_back(left);
         }
+        if !contents.is_empty() {
+            let bytes = contents.iter().map(|file| file.data.len() as u64).sum();
+            let count = contents.len() as u64;
+            plugin.call.uses.add("files", "walk-read", &shown, Verdict::Allowed, count, Some(bytes));
+        }
         Ok(Ok(contents.into_iter().map(Into::into).collect()))
     }
 }
@@ -160,7 +183,7 @@ impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
 /// Reads files on as many threads as there are cores, until together they have as many bytes as one host call may
 /// bring; gives those that are left. Files that can not be read are passed over.
 async fn read_all(
-    plugin: &Arc<PluginContext>,
+    plugin: &Caller,
     files: Vec<(String, FoundFile)>,
     max_bytes: u64,
 ) -> (Vec<FoundContent>, Vec<FoundFile>) {
@@ -171,7 +194,7 @@ async fn read_all(
     let budget = plugin.limits.host_call_bytes / threads as u64;
     let mut tasks = Vec::new();
     for chunk in files.chunks(share) {
-        let (chunk, plugin) = (chunk.to_vec(), Arc::clone(plugin));
+        let (chunk, roots) = (chunk.to_vec(), plugin.roots());
         tasks.push(tokio::task::spawn_blocking(move || {
             let (mut contents, mut left, mut spent) = (Vec::new(), Vec::new(), 0);
             for (absolute, file) in chunk {
@@ -180,7 +203,7 @@ async fn read_all(
                     left.push(file);
                     continue;
                 }
-                let Ok(mut open) = plugin.roots().open_file(&absolute) else { continue };
+                let Ok(mut open) = roots.open_file(&absolute) else { continue };
                 let Ok(data) = open.read(max) else { continue };
                 spent += data.len() as u64;
                 let truncated = data.len() as u64 == max && open.size() > max;
@@ -198,11 +221,33 @@ async fn read_all(
     (contents, left)
 }
 
+/// What a batch of reads is written down under: the directory that all of its files are in.
+fn common_directory(paths: &[String]) -> String {
+    let mut parts: Option<Vec<&str>> = None;
+    for path in paths {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let now: Vec<&str> = folder.split('/').collect();
+        parts = Some(match parts {
+            None => now,
+            Some(before) => before.into_iter().zip(now).take_while(|(a, b)| a == b).map(|(part, _)| part).collect(),
+        });
+    }
+    parts.map(|parts| parts.join("/")).filter(|folder| !folder.is_empty()).unwrap_or_else(|| ".".to_owned())
+}
+
 impl<T: Send + 'static> wit::HostWithStore<T> for Host {
     async fn read(accessor: &Accessor<T, Self>, path: String, range: Option<wit::Range>) -> Answer<Vec<u8>> {
         let plugin = caller(accessor);
         let range = range.map(|range| (range.offset, range.length));
-        Ok(blocking(move || plugin.roots().read(&path, range, plugin.limits.host_call_bytes)).await)
+        let (max, shown) = (plugin.limits.host_call_bytes, path.clone());
+        let read = plugin.files(
+            "read",
+            &shown,
+            Access::Read,
+            move |roots| roots.read(&path, range, max),
+            |bytes| Some(bytes.len() as u64),
+        );
+        Ok(read.await.map_err(Into::into))
     }
 
     async fn read_many(
@@ -211,36 +256,69 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         max_bytes: u64,
     ) -> wasmtime::Result<Vec<Result<Vec<u8>, contract::types::Error>>> {
         let plugin = caller(accessor);
-        let all = blocking(move || {
-            let mut budget = plugin.limits.host_call_bytes;
-            let mut results = Vec::new();
-            for path in &paths {
-                let max = max_bytes.min(budget);
-                let result = if max == 0 {
-                    Err(limit_error(LimitName::HostCallBytes, plugin.limits.host_call_bytes))
-                } else {
-                    plugin.roots().read(path, Some((0, max)), max)
-                };
+        let limit = plugin.limits.host_call_bytes;
+        let paths: Arc<[String]> = paths.into();
+        let mut roots = plugin.roots();
+        let read = {
+            let (paths, roots) = (Arc::clone(&paths), Arc::clone(&roots));
+            tokio::task::spawn_blocking(move || {
+                let mut budget = limit;
+                let mut results = Vec::new();
+                for path in paths.iter() {
+                    let max = max_bytes.min(budget);
+                    let result = if max == 0 {
+                        Err(limit_error(LimitName::HostCallBytes, limit))
+                    } else {
+                        roots.read(path, Some((0, max)), max)
+                    };
+                    budget -= result.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                    results.push(result);
+                }
+                (results, budget)
+            })
+        };
+        let (mut results, mut budget) = match read.await {
+            Ok(read) => read,
+            Err(reason) => return Ok(vec![Err(Error::Failed(format!("the host failed: {reason}")).into())]),
+        };
+        for (path, result) in paths.iter().zip(&mut results) {
+            if matches!(result, Err(Error::Denied { .. }))
+                && let Some((_, more)) = plugin.ask_for_path("read-many", path, Access::Read, &roots).await
+            {
+                roots = more;
+                let (roots, path, max) = (Arc::clone(&roots), path.clone(), max_bytes.min(budget));
+                let read = move || Ok(roots.read(&path, Some((0, max)), max));
+                *result = blocking(read).await.unwrap_or_else(|error| Err(error.into()));
                 budget -= result.as_ref().map_or(0, |bytes| bytes.len() as u64);
-                results.push(result);
             }
-            Ok(results)
-        })
-        .await;
-        match all {
-            Ok(results) => Ok(results.into_iter().map(|result| result.map_err(Into::into)).collect()),
-            Err(error) => Ok(vec![Err(error)]),
         }
+        let read = results.iter().flatten();
+        let (count, bytes) = (read.clone().count() as u64, read.map(|bytes| bytes.len() as u64).sum());
+        if count > 0 {
+            let shown = roots.shown(&common_directory(&paths));
+            plugin.call.uses.add("files", "read-many", &shown, Verdict::Allowed, count, Some(bytes));
+        }
+        Ok(results.into_iter().map(|result| result.map_err(Into::into)).collect())
     }
 
     async fn open(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Reader>> {
         let plugin = caller(accessor);
-        match blocking(move || plugin.roots().open_file(&path).map(OpenFile::read_ahead)).await {
+        let shown: Arc<str> = plugin.roots().shown(&path).into();
+        let opened = plugin
+            .files(
+                "open",
+                &shown,
+                Access::Read,
+                move |roots| roots.open_file(&path).map(OpenFile::read_ahead),
+                |_| None,
+            )
+            .await;
+        match opened {
             Ok(file) => {
-                let reader = Reader(Arc::new(std::sync::Mutex::new(file)));
+                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => Ok(Err(error.into())),
         }
     }
 
@@ -259,25 +337,33 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             expected: options.expected,
             exclusive: options.exclusive,
         };
-        Ok(blocking(move || plugin.roots().write(&path, &data, &mode)).await.map(Into::into))
+        let (length, shown) = (data.len() as u64, path.clone());
+        let work = move |roots: &Roots| roots.write(&path, &data, &mode);
+        let written = plugin.files("write", &shown, Access::ReadWrite, work, |_| Some(length)).await;
+        Ok(written.map(Into::into).map_err(Into::into))
     }
 
     async fn list_dir(accessor: &Accessor<T, Self>, path: String, max: u32) -> Answer<wit::Listing> {
-        let plugin = caller(accessor);
-        let listed = blocking(move || plugin.roots().list(&path, max.min(MAX_ENTRIES) as usize)).await;
-        Ok(listed.map(|(entries, truncated)| wit::Listing {
-            entries: entries.into_iter().map(Into::into).collect(),
-            truncated,
-        }))
+        let (plugin, shown) = (caller(accessor), path.clone());
+        let work = move |roots: &Roots| roots.list(&path, max.min(MAX_ENTRIES) as usize);
+        let listed = plugin.files("list", &shown, Access::Read, work, |_| None).await;
+        Ok(listed
+            .map(|(entries, truncated)| wit::Listing {
+                entries: entries.into_iter().map(Into::into).collect(),
+                truncated,
+            })
+            .map_err(Into::into))
     }
 
     async fn stat(accessor: &Accessor<T, Self>, path: String) -> Answer<wit::Metadata> {
-        let plugin = caller(accessor);
-        Ok(blocking(move || plugin.roots().facts(&path)).await.map(Into::into))
+        let (plugin, shown) = (caller(accessor), path.clone());
+        let facts = plugin.files("stat", &shown, Access::Read, move |roots| roots.facts(&path), |_| None).await;
+        Ok(facts.map(Into::into).map_err(Into::into))
     }
 
     async fn walk(accessor: &Accessor<T, Self>, options: wit::WalkOptions) -> Answer<Resource<Walker>> {
         let plugin = caller(accessor);
+        let shown: Arc<str> = plugin.roots().shown(&options.root).into();
         let plan = WalkPlan {
             root: options.root,
             respect_ignore: options.respect_ignore,
@@ -288,29 +374,45 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             directories: options.directories,
             sizes: options.sizes,
         };
-        match blocking(move || plugin.roots().walk(&plan)).await {
+        match plugin.files("walk", &shown, Access::Read, move |roots| roots.walk(&plan), |_| None).await {
             Ok(walk) => {
-                let walker = Walker(Arc::new(Mutex::new(walk)));
+                let walker = Walker { walk: Arc::new(Mutex::new(walk)), shown };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(walker))?))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => Ok(Err(error.into())),
         }
     }
 
     async fn remove(accessor: &Accessor<T, Self>, path: String) -> Answer<()> {
-        let plugin = caller(accessor);
-        Ok(blocking(move || plugin.roots().remove(&path)).await)
+        let (plugin, shown) = (caller(accessor), path.clone());
+        let removed = plugin.files("remove", &shown, Access::ReadWrite, move |roots| roots.remove(&path), |()| None);
+        Ok(removed.await.map_err(Into::into))
     }
 
     async fn lock(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Exclusive>> {
-        let plugin = caller(accessor);
+        let (plugin, shown) = (caller(accessor), path.clone());
         let locks = plugin.shared.locks.clone();
-        match blocking(move || plugin.roots().real_path(&path)).await {
+        let located = plugin.files("lock", &shown, Access::ReadWrite, move |roots| roots.real_path(&path), |_| None);
+        match located.await {
             Ok(real) => {
                 let held = Exclusive(locks.acquire(&real).await);
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(held))?))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => Ok(Err(error.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common_directory;
+
+    #[test]
+    fn a_batch_is_written_down_under_the_directory_of_all_its_files() {
+        let common = |paths: &[&str]| common_directory(&paths.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(common(&["/a/b/c", "/a/b/d/e", "/a/bc/f"]), "/a");
+        assert_eq!(common(&["/a/b/c"]), "/a/b");
+        assert_eq!(common(&["a", "b"]), ".");
+        assert_eq!(common(&[]), ".");
     }
 }

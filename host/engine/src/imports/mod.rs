@@ -6,22 +6,23 @@ pub(crate) mod files;
 mod http;
 pub(crate) mod process;
 mod store;
+mod table;
 mod workers;
 
 use wasmtime::component::{Accessor, HasSelf, Resource, ResourceTableError};
 
-use crate::{
-    bindings::atoll::plugin as contract,
-    state::{PluginContext, PluginState},
-};
+use crate::{bindings::atoll::plugin as contract, call::Caller, state::PluginState};
 use std::sync::Arc;
 
 /// The data every import works on.
 pub(crate) type Host = HasSelf<PluginState>;
 
-/// The plugin that called.
-fn caller<T: Send>(accessor: &Accessor<T, Host>) -> Arc<PluginContext> {
-    accessor.with(|mut access| Arc::clone(&access.get().plugin))
+/// The plugin that called, and in which call.
+fn caller<T: Send>(accessor: &Accessor<T, Host>) -> Caller {
+    accessor.with(|mut access| {
+        let state = access.get();
+        Caller { plugin: Arc::clone(&state.plugin), call: Arc::clone(&state.call) }
+    })
 }
 
 /// A value out of the table of handles.

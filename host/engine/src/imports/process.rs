@@ -106,8 +106,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             linger: Duration::from_millis(command.linger_ms.min(10_000)),
             spill: command.spill,
         };
-        // Starting a process forks; it stays on this thread, for handing it over would cost more than it takes.
-        match processes::spawn(&plugin, launch) {
+        match processes::spawn(&plugin, launch).await {
             Ok(running) => Ok(Ok(accessor.with(|mut access| access.get().resources.push(Child(running)))?)),
             Err(error) => Ok(Err(error.into())),
         }

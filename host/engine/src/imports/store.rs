@@ -6,11 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use atoll_caps::Capability;
 use atoll_table::Error;
 use wasmtime::component::Accessor;
 
 use super::{Host, blocking, caller, contract};
-use crate::state::{PluginContext, PluginState};
+use crate::{
+    call::Use,
+    state::{PluginContext, PluginState},
+};
 
 const MAX_KEY: usize = 256;
 const MAX_VALUE: usize = 1 << 20;
@@ -147,24 +151,45 @@ impl contract::store::Host for PluginState {}
 
 impl<T: Send + 'static> contract::store::HostWithStore<T> for Host {
     async fn get(accessor: &Accessor<T, Self>, key: String) -> Answer<Option<Vec<u8>>> {
-        let folder = folder(&caller(accessor));
-        Ok(blocking(move || get(&folder, &key)).await)
+        let shown = key.clone();
+        used(accessor, "get", &shown, move |folder| get(folder, &key), |value| value.as_ref().map(Vec::len)).await
     }
 
     async fn set(accessor: &Accessor<T, Self>, key: String, value: Vec<u8>) -> Answer<()> {
-        let folder = folder(&caller(accessor));
-        Ok(blocking(move || set(&folder, &key, &value)).await)
+        let (shown, length) = (key.clone(), value.len());
+        used(accessor, "set", &shown, move |folder| set(folder, &key, &value), |()| Some(length)).await
     }
 
     async fn remove(accessor: &Accessor<T, Self>, key: String) -> Answer<()> {
-        let folder = folder(&caller(accessor));
-        Ok(blocking(move || remove(&folder, &key)).await)
+        let shown = key.clone();
+        used(accessor, "remove", &shown, move |folder| remove(folder, &key), |()| None).await
     }
 
     async fn keys(accessor: &Accessor<T, Self>, prefix: String) -> Answer<Vec<String>> {
-        let folder = folder(&caller(accessor));
-        Ok(blocking(move || Ok(keys(&folder, &prefix))).await)
+        let shown = format!("{prefix}*");
+        used(accessor, "keys", &shown, move |folder| Ok(keys(folder, &prefix)), |_| None).await
     }
+}
+
+/// One use of the store: checked, done and written down, with as many bytes as `measure` finds in its result.
+async fn used<T: Send, R: Send + 'static>(
+    accessor: &Accessor<T, Host>,
+    operation: &str,
+    key: &str,
+    work: impl FnOnce(&Path) -> Result<R, Error> + Send + 'static,
+    measure: impl Fn(&R) -> Option<usize>,
+) -> Answer<R> {
+    let plugin = caller(accessor);
+    let the_use = Use { capability: "store", operation, target: key };
+    let verdict = match plugin.permit(the_use, |effective| effective.check(Capability::Store)).await {
+        Ok(verdict) => verdict,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let folder = folder(&plugin);
+    let done = blocking(move || work(&folder)).await;
+    let bytes = done.as_ref().ok().and_then(measure).map(|length| length as u64);
+    plugin.call.uses.add("store", operation, key, verdict, 1, bytes);
+    Ok(done)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use atoll_caps::LimitName;
 use wasmtime::component::Accessor;
 
-use super::{Host, contract};
+use super::{Host, caller, contract};
 use crate::{config::max_workers, state::PluginState, trap::limit_error, workers};
 
 impl contract::workers::Host for PluginState {
@@ -19,13 +19,13 @@ impl<T: Send + 'static> contract::workers::HostWithStore<T> for Host {
         accessor: &Accessor<T, Self>,
         input: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, contract::types::Error>> {
-        let (plugin, meter, is_worker) = accessor.with(|mut access| {
+        let (meter, is_worker) = accessor.with(|mut access| {
             let state = access.get();
-            (Arc::clone(&state.plugin), Arc::clone(&state.meter), state.is_worker)
+            (Arc::clone(&state.meter), state.is_worker)
         });
         if is_worker {
             return Ok(Err(limit_error(LimitName::Nesting, 1).into()));
         }
-        Ok(workers::run(plugin, meter, input).await.map_err(Into::into))
+        Ok(workers::run(caller(accessor), meter, input).await.map_err(Into::into))
     }
 }

@@ -169,6 +169,13 @@ impl Table {
         Ok(())
     }
 
+    /// How a plugin registers more tools beside those it has: it goes on to replace what it replaces.
+    pub fn registration(&self, plugin: &str, origin: Origin) -> Registration {
+        let replaces = self.tools.iter().filter(|entry| entry.is_of(plugin, origin) && entry.replaces);
+        let replaces = replaces.map(|entry| entry.local.clone()).collect();
+        Registration { plugin: plugin.to_owned(), origin, replaces }
+    }
+
     /// Every tool, in the order of registration, hidden ones included.
     pub fn tools(&self) -> &[Arc<Registered>] {
         &self.tools

@@ -114,8 +114,8 @@ async fn call(pipeline: &Pipeline) -> anyhow::Result<()> {
 
 async fn call_tool(pipeline: &Pipeline, name: &str, arguments: Value) -> anyhow::Result<()> {
     let ready = pipeline.ready(Caller::Person, "bench", name, arguments).await?;
-    let (output, _) = ready.run(Arc::new(|_, _| {})).await;
-    anyhow::ensure!(!output.is_error, "the call failed: {:?}", output.content);
+    let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
+    anyhow::ensure!(!done.output.is_error, "the call failed: {:?}", done.output.content);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `atoll plugin`.
+//! `atoll plugin inspect`: what a component is, asks for and would get.
 
 use std::{path::Path, process::ExitCode};
 
@@ -7,18 +7,12 @@ use atoll_caps::{Capability, Digest, Effective, GrantState, Grants, PluginName};
 use serde_json::json;
 
 use crate::{
-    arguments::PluginCommand,
     assemble::{Parts, manifest_beside},
     terminal,
 };
 
-pub(crate) async fn run(command: PluginCommand) -> anyhow::Result<ExitCode> {
-    match command {
-        PluginCommand::Inspect { file, json } => inspect(&file, json).await,
-    }
-}
-
-async fn inspect(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
+/// Shows it. The component is compiled, never run.
+pub(super) async fn run(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let parts = Parts::new(None)?;
     // The name only matters for a plugin without a manifest, which wants nothing.
     let stem: String = file

@@ -1,0 +1,172 @@
+//! Asking the person at the terminal about what is not granted. What is shown is the host's: text of plugins is escaped,
+//! so that none can forge a question, and keys pressed before a question is there answer nothing.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+};
+
+use atoll_caps::{Grants, printable};
+use atoll_engine::{Answer, Approver, LastingGrant, Question};
+use futures::future::BoxFuture;
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe};
+
+use crate::{signals::Stop, terminal};
+
+/// How much of a target is shown, in characters. More would push the question off the screen.
+const SHOWN: usize = 2_000;
+/// The longest answer that is read, in bytes.
+const LONGEST: usize = 1_024;
+
+/// The person at the terminal.
+pub(crate) struct TerminalApprover {
+    stop: Stop,
+    grants: PathBuf,
+}
+
+impl TerminalApprover {
+    /// There is a person if both standard input and standard error are the terminal this program runs in.
+    pub(crate) fn find(stop: Stop, grants: PathBuf) -> Option<Self> {
+        let is_there = io::stdin().is_terminal() && io::stderr().is_terminal() && terminal_file().is_ok();
+        is_there.then_some(Self { stop, grants })
+    }
+
+    async fn answer(&self, question: &Question) -> io::Result<Answer> {
+        // A terminal is read like a pipe: what has been typed, and no more.
+        let mut file = pipe::Receiver::from_file_unchecked(terminal_file()?)?;
+        let open = self.stop.open_question();
+        // What was typed before cannot have been meant for this question.
+        tcflush(&file, QueueSelector::IFlush)?;
+        let mut text = shown(question);
+        loop {
+            io::stderr().lock().write_all(text.as_bytes())?;
+            let line = tokio::select! {
+                line = line(&mut file) => line?,
+                () = open.interrupted() => {
+                    terminal::plain("");
+                    return Ok(Answer::No);
+                }
+            };
+            match line.trim().to_ascii_lowercase().as_str() {
+                "o" | "once" => return Ok(Answer::Once),
+                "s" | "session" => return Ok(Answer::Session),
+                "a" | "always" => return Ok(Answer::Always),
+                "" | "n" | "no" => return Ok(Answer::No),
+                _ => text = format!("  Please answer o, s, a or n.\n{CHOICES}"),
+            }
+        }
+    }
+}
+
+impl Approver for TerminalApprover {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            self.answer(&question).await.unwrap_or_else(|error| {
+                terminal::note(format_args!("nobody could be asked: {error}"));
+                Answer::No
+            })
+        })
+    }
+
+    fn remember(&self, grant: &LastingGrant) -> Result<(), String> {
+        let written = Grants::update(&self.grants, |grants| match &grant.digest {
+            Some(digest) => grants.grant(&grant.plugin, digest, &grant.wants),
+            None => grants.grant_builtin(&grant.plugin, &grant.wants.files),
+        });
+        written.map_err(|error| {
+            terminal::note(format_args!("the grant holds until this run ends, for it could not be written: {error}"));
+            error.to_string()
+        })
+    }
+}
+
+const CHOICES: &str = "  Allow it? [o]nce, this [s]ession, [a]lways, [N]o: ";
+
+/// A question as it is shown.
+fn shown(question: &Question) -> String {
+    let Question { plugin, is_builtin, capability, operation, target, reason, scope, .. } = question;
+    let kind = if *is_builtin { "built-in plugin" } else { "plugin" };
+    let mut text = format!(
+        "\natoll: the {kind} {} asks for {capability}: {} {}\n",
+        printable(plugin),
+        printable(operation),
+        cut(target)
+    );
+    if !reason.is_empty() {
+        text.push_str(&format!("  It says why: \"{}\"\n", cut(reason)));
+    }
+    text.push_str(&format!("  For the session or always, this would be allowed: {}\n", cut(scope)));
+    text + CHOICES
+}
+
+fn cut(text: &str) -> String {
+    let text = printable(text);
+    let count = text.chars().count();
+    if count <= SHOWN {
+        return text;
+    }
+    let start: String = text.chars().take(SHOWN).collect();
+    format!("{start}… ({} more characters are not shown)", count - SHOWN)
+}
+
+/// The terminal this program runs in, opened anew so that waiting for it changes nothing for others.
+fn terminal_file() -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty")
+}
+
+/// The next line, without its break. At the end of input: an empty one.
+async fn line(file: &mut pipe::Receiver) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut buffer = [0; 256];
+        let read = file.read(&mut buffer).await?;
+        let piece = buffer.get(..read).unwrap_or_default();
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        if end.is_some() || read == 0 || bytes.len() > LONGEST {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(target: &str, reason: &str) -> Question {
+        Question {
+            plugin: "weather".to_owned(),
+            is_builtin: false,
+            capability: "files",
+            operation: "read".to_owned(),
+            target: target.to_owned(),
+            reason: reason.to_owned(),
+            scope: "files: ~/notes (read)".to_owned(),
+            command: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_question_is_shown_as_it_is() {
+        assert_eq!(
+            shown(&question("/home/ann/notes/x", "to know what you know")),
+            "\natoll: the plugin weather asks for files: read /home/ann/notes/x\n  \
+             It says why: \"to know what you know\"\n  \
+             For the session or always, this would be allowed: files: ~/notes (read)\n  \
+             Allow it? [o]nce, this [s]ession, [a]lways, [N]o: "
+        );
+    }
+
+    #[test]
+    fn text_of_a_plugin_can_not_forge_a_question() {
+        let forged = "x\n\u{1b}[2J\ratoll: the plugin good asks for files: read y\u{202e}";
+        let text = shown(&question(forged, forged));
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(!text.contains(['\u{1b}', '\r', '\u{202e}']), "{text}");
+        let long = shown(&question(&"x".repeat(100_000), ""));
+        assert!(long.len() < 3_000 && long.contains("98000 more characters"), "{long}");
+    }
+}

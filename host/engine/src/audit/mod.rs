@@ -1,0 +1,220 @@
+//! The audit log: every use of a capability, written down where it happens. Nothing here decides anything, and
+//! nothing that goes wrong here may stop a call.
+//!
+//! Uses of one kind on one target within a call become one entry, and a walk or a batch of reads is one from the start,
+//! so that a call costs a few entries however much it does. They are handed to one thread, which takes the secrets out
+//! and writes; a denial is handed on at once, the rest when its call ends.
+
+mod writer;
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    thread::JoinHandle,
+};
+
+use atoll_caps::AuditRecord;
+
+use crate::state::lock;
+use writer::Queue;
+
+/// How many entries a call may have waiting. With more, they are handed on before it ends.
+const MAX_WAITING: usize = 64;
+
+/// The log of this process. Clones are the same log.
+#[derive(Clone)]
+pub struct AuditLog(Arc<Inner>);
+
+struct Inner {
+    queue: Arc<Queue>,
+    /// What is not handed on yet, by the number of its [`Uses`].
+    open: Mutex<Open>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    waiting: HashMap<u64, HashMap<Key, Waiting>>,
+    session: Option<String>,
+}
+
+/// What makes uses of one kind.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    capability: &'static str,
+    operation: String,
+    target: String,
+    verdict: Verdict,
+}
+
+/// How a use came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Verdict {
+    /// The grants allow it.
+    Allowed,
+    /// A person was asked and allowed it, in this word.
+    Answered(&'static str),
+    /// Nobody was asked.
+    Denied,
+    /// A person was asked and said no.
+    Refused,
+}
+
+struct Waiting {
+    record: AuditRecord,
+    count: u64,
+}
+
+impl AuditLog {
+    /// Starts a log in `file`, which is made when there is something to write. Past `max_bytes` the file is set aside
+    /// under another name, of which [`AuditLog::files`] are kept. `warn` is told once if it can not be written.
+    ///
+    /// # Errors
+    /// If the thread that writes can not be started.
+    pub fn start(file: PathBuf, max_bytes: u64, warn: impl Fn(&str) + Send + 'static) -> std::io::Result<Self> {
+        let queue = Arc::new(Queue::default());
+        let thread = {
+            let queue = Arc::clone(&queue);
+            std::thread::Builder::new()
+                .name("atoll-audit".to_owned())
+                .spawn(move || writer::run(&queue, &file, max_bytes, &warn))?
+        };
+        Ok(Self(Arc::new(Inner { queue, open: Mutex::default(), thread: Mutex::new(Some(thread)) })))
+    }
+
+    /// The files of a log, oldest first: those that were set aside, then the one that is written.
+    pub fn files(file: &Path) -> Vec<PathBuf> {
+        writer::files(file)
+    }
+
+    /// Writes down all that is waiting, and ends the log: later uses are not recorded.
+    pub fn close(&self) {
+        let all: Vec<u64> = lock(&self.0.open).waiting.keys().copied().collect();
+        for id in all {
+            self.hand_on(id);
+        }
+        self.0.queue.close();
+        let thread = lock(&self.0.thread).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    /// The session that uses from now on belong to.
+    pub fn set_session(&self, id: &str) {
+        lock(&self.0.open).session = Some(id.to_owned());
+    }
+
+    /// A secret that must never be written.
+    pub fn learn(&self, secret: &str) {
+        self.0.queue.learn(secret);
+    }
+
+    /// Hands on what is waiting for one recorder.
+    fn hand_on(&self, id: u64) {
+        let waiting = lock(&self.0.open).waiting.remove(&id).unwrap_or_default();
+        // A denial that was handed on already stays to count those that follow.
+        let records = waiting.into_values().filter(|waiting| waiting.count > 0);
+        self.0.queue.push(records.map(Waiting::into_record).collect(), false);
+    }
+}
+
+impl Waiting {
+    fn into_record(self) -> AuditRecord {
+        AuditRecord { count: self.count, ..self.record }
+    }
+}
+
+/// Who uses something, and within what. Dropped: what it recorded is handed on.
+pub(crate) struct Uses {
+    log: Option<AuditLog>,
+    id: u64,
+    plugin: String,
+    call: Option<String>,
+    /// Entries wait for the end, to take in what follows.
+    gathers: bool,
+}
+
+impl Uses {
+    /// For one call of a plugin, or for an instance that lives as long as the session, whose uses are handed on one
+    /// by one.
+    pub(crate) fn new(log: Option<AuditLog>, plugin: &str, call: Option<&str>, gathers: bool) -> Self {
+        let id = log.as_ref().map_or(0, |log| {
+            let mut open = lock(&log.0.open);
+            open.next += 1;
+            open.next
+        });
+        Self { log, id, plugin: plugin.to_owned(), call: call.map(ToOwned::to_owned), gathers }
+    }
+
+    /// A recorder beside this one, for a use that may outlast it.
+    pub(crate) fn beside(&self) -> Self {
+        Self::new(self.log.clone(), &self.plugin, self.call.as_deref(), true)
+    }
+
+    /// A use of `target`; nothing else is known of it.
+    pub(crate) fn used(&self, capability: &'static str, operation: &str, target: &str, verdict: Verdict) {
+        self.add(capability, operation, target, verdict, 1, None);
+    }
+
+    /// `count` uses with `bytes` in all.
+    pub(crate) fn add(
+        &self,
+        capability: &'static str,
+        operation: &str,
+        target: &str,
+        verdict: Verdict,
+        count: u64,
+        bytes: Option<u64>,
+    ) {
+        let Some(log) = &self.log else { return };
+        let denied = matches!(verdict, Verdict::Denied | Verdict::Refused);
+        let key = Key { capability, operation: operation.to_owned(), target: target.to_owned(), verdict };
+        let mut open = lock(&log.0.open);
+        let session = open.session.clone();
+        let mine = open.waiting.entry(self.id).or_default();
+        if let Some(known) = mine.get_mut(&key) {
+            known.count += count;
+            if let Some(bytes) = bytes {
+                *known.record.bytes.get_or_insert(0) += bytes;
+            }
+            return;
+        }
+        let record = AuditRecord {
+            time: AuditRecord::now(),
+            plugin: self.plugin.clone(),
+            capability: capability.to_owned(),
+            operation: key.operation.clone(),
+            target: key.target.clone(),
+            allowed: !denied,
+            answer: match verdict {
+                Verdict::Answered(word) => Some(word.to_owned()),
+                Verdict::Refused => Some("no".to_owned()),
+                Verdict::Allowed | Verdict::Denied => None,
+            },
+            count: 1,
+            bytes,
+            call: self.call.clone(),
+            session,
+        };
+        if denied {
+            log.0.queue.push(vec![AuditRecord { count, ..record.clone() }], true);
+        }
+        mine.insert(key, Waiting { record, count: if denied { 0 } else { count } });
+        let full = !self.gathers || mine.len() >= MAX_WAITING;
+        drop(open);
+        if full {
+            log.hand_on(self.id);
+        }
+    }
+}
+
+impl Drop for Uses {
+    fn drop(&mut self) {
+        if let Some(log) = &self.log {
+            log.hand_on(self.id);
+        }
+    }
+}

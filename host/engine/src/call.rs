@@ -1,0 +1,345 @@
+//! What is known of one call while it runs, and whoever of a plugin's instances makes a host call. The one place where a
+//! use of a capability is checked, asked about and written down.
+
+use std::{
+    collections::HashSet,
+    future::Future,
+    ops::Deref,
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use atoll_caps::{Access, Denied, Effective, Wants};
+use atoll_table::Error;
+
+use crate::{
+    approval::{Decision, Question},
+    audit::{Uses, Verdict},
+    convert,
+    files::Roots,
+    state::{PluginContext, lock},
+};
+
+/// How often a path may turn out to lead to yet another one that has to be asked about.
+const MOST_QUESTIONS: usize = 4;
+
+/// One call of a tool, or the life of an instance that is not made for one call.
+pub(crate) struct Call {
+    pub(crate) uses: Uses,
+    pub(crate) clock: Clock,
+    /// A person may be asked in it.
+    asks: bool,
+    /// It is one call, so that what is allowed once is allowed until its end.
+    is_one: bool,
+    once: Mutex<Once>,
+    /// What a person said no to in it, so that a plugin can not wear them out.
+    refused: Mutex<HashSet<(&'static str, String)>>,
+}
+
+/// Files that may be used until the call ends.
+#[derive(Default)]
+struct Once {
+    wants: Wants,
+    roots: Option<Arc<Roots>>,
+}
+
+/// Time that does not count as the call's own.
+#[derive(Default)]
+pub(crate) struct Clock(Mutex<Pauses>);
+
+#[derive(Default)]
+struct Pauses {
+    over: Duration,
+    under_way: usize,
+    since: Option<Instant>,
+}
+
+/// Stands for a pause. Dropped: the clock goes on.
+pub(crate) struct Pause<'a>(&'a Clock);
+
+impl Clock {
+    /// Stops the clock.
+    pub(crate) fn pause(&self) -> Pause<'_> {
+        let mut pauses = lock(&self.0);
+        pauses.under_way += 1;
+        pauses.since.get_or_insert_with(Instant::now);
+        Pause(self)
+    }
+
+    fn paused(&self) -> Duration {
+        let pauses = lock(&self.0);
+        pauses.over + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Waits for `work` as long as `limit`, pauses left out. `None` if that was not enough.
+    pub(crate) async fn within<F: Future>(&self, limit: Duration, work: F) -> Option<F::Output> {
+        let mut work = pin!(work);
+        let (began, before) = (Instant::now(), self.paused());
+        let mut wait = limit;
+        loop {
+            if let Ok(done) = tokio::time::timeout(wait, &mut work).await {
+                return Some(done);
+            }
+            let used = began.elapsed().saturating_sub(self.paused().saturating_sub(before));
+            let left = limit.checked_sub(used).filter(|left| !left.is_zero())?;
+            // During a pause nothing of it is used up, so that there is always a little left.
+            wait = left.max(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut pauses = lock(&self.0.0);
+        pauses.under_way -= 1;
+        if pauses.under_way == 0
+            && let Some(since) = pauses.since.take()
+        {
+            pauses.over += since.elapsed();
+        }
+    }
+}
+
+impl Call {
+    /// A call of a tool.
+    pub(crate) fn new(plugin: &PluginContext, id: &str) -> Arc<Self> {
+        Self::make(plugin, Some(id), true, true)
+    }
+
+    /// An instance that answers many calls at once.
+    pub(crate) fn of_instance(plugin: &PluginContext) -> Arc<Self> {
+        Self::make(plugin, None, true, false)
+    }
+
+    /// An instance that only says what it is: nobody is asked for that.
+    pub(crate) fn of_description(plugin: &PluginContext) -> Arc<Self> {
+        Self::make(plugin, None, false, true)
+    }
+
+    fn make(plugin: &PluginContext, id: Option<&str>, asks: bool, is_one: bool) -> Arc<Self> {
+        Arc::new(Self {
+            uses: Uses::new(plugin.shared.audit.get().cloned(), &plugin.name, id, is_one),
+            clock: Clock::default(),
+            asks,
+            is_one,
+            once: Mutex::default(),
+            refused: Mutex::default(),
+        })
+    }
+
+    /// Whether a person said no to this in it.
+    pub(crate) fn was_refused(&self, capability: &'static str, target: &str) -> bool {
+        lock(&self.refused).contains(&(capability, target.to_owned()))
+    }
+
+    pub(crate) fn refuse(&self, capability: &'static str, target: &str) {
+        lock(&self.refused).insert((capability, target.to_owned()));
+    }
+
+    pub(crate) fn asks(&self) -> bool {
+        self.asks
+    }
+}
+
+/// The plugin that makes a host call, and the call it makes it in.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) plugin: Arc<PluginContext>,
+    pub(crate) call: Arc<Call>,
+}
+
+impl Deref for Caller {
+    type Target = PluginContext;
+
+    fn deref(&self) -> &PluginContext {
+        &self.plugin
+    }
+}
+
+/// A use of a capability, as a person is asked about it and as it is written down.
+#[derive(Clone, Copy)]
+pub(crate) struct Use<'a> {
+    pub(crate) capability: &'static str,
+    /// What is done: `read`, `GET`, `spawn`.
+    pub(crate) operation: &'a str,
+    /// On what exactly.
+    pub(crate) target: &'a str,
+}
+
+impl Caller {
+    /// Checks a use. What only the user's grant is missing for is asked about, where there is somebody to ask. A
+    /// denial is written down here; what is allowed is for the caller to write down, with this verdict.
+    pub(crate) async fn permit(
+        &self,
+        the_use: Use<'_>,
+        check: impl Fn(&Effective) -> Result<(), Denied> + Send + Sync,
+    ) -> Result<Verdict, Error> {
+        let Err(denied) = check(&self.effective()) else { return Ok(Verdict::Allowed) };
+        match self.decide(the_use, &denied, &|effective| check(effective).is_ok()).await {
+            Decision::Once => Ok(Verdict::Answered("once")),
+            Decision::Granted(word) => Ok(Verdict::Answered(word)),
+            Decision::Refused => {
+                self.denied(the_use, Verdict::Refused);
+                Err(convert::denied(&denied))
+            }
+            Decision::NotAsked => {
+                self.denied(the_use, Verdict::Denied);
+                Err(convert::denied(&denied))
+            }
+        }
+    }
+
+    /// Asks about a use that was denied, if that may help.
+    async fn decide(
+        &self,
+        the_use: Use<'_>,
+        denied: &Denied,
+        allowed: &(dyn Fn(&Effective) -> bool + Send + Sync),
+    ) -> Decision {
+        let Some(offer) = &denied.offer else { return Decision::NotAsked };
+        let question = Question {
+            plugin: self.name.clone(),
+            is_builtin: self.digest.is_none(),
+            capability: the_use.capability,
+            operation: the_use.operation.to_owned(),
+            target: the_use.target.to_owned(),
+            reason: offer.reason.clone(),
+            scope: offer.wants.describe().join(", "),
+            command: offer.command.clone(),
+        };
+        self.shared.approvals.decide(self, question, &offer.wants, allowed).await
+    }
+
+    pub(crate) fn denied(&self, the_use: Use<'_>, verdict: Verdict) {
+        self.call.uses.used(the_use.capability, the_use.operation, the_use.target, verdict);
+    }
+
+    /// The directories that may be used in this call.
+    pub(crate) fn roots(&self) -> Arc<Roots> {
+        lock(&self.call.once).roots.clone().unwrap_or_else(|| self.plugin.roots())
+    }
+
+    /// Does something with files, off the async threads. Where only the user's grant is missing for `path`, it is asked
+    /// about and done again. Writes the use down, with as many bytes as `measure` finds in its result.
+    pub(crate) async fn files<R: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &str,
+        access: Access,
+        work: impl Fn(&Roots) -> Result<R, Error> + Send + Sync + 'static,
+        measure: impl Fn(&R) -> Option<u64>,
+    ) -> Result<R, Error> {
+        let work = Arc::new(work);
+        let mut roots = self.roots();
+        let mut verdict = Verdict::Allowed;
+        for _ in 0..MOST_QUESTIONS {
+            let (tried, at) = (Arc::clone(&work), Arc::clone(&roots));
+            let result = match tokio::task::spawn_blocking(move || tried(&at)).await {
+                Ok(result) => result,
+                Err(reason) => return Err(Error::Failed(format!("the host failed: {reason}"))),
+            };
+            let shown = roots.shown(path);
+            if let Err(error @ Error::Denied { .. }) = result {
+                match self.ask_for_path(operation, path, access, &roots).await {
+                    Some((word, more)) => {
+                        verdict = Verdict::Answered(word);
+                        roots = more;
+                        continue;
+                    }
+                    None => return Err(error),
+                }
+            }
+            let bytes = result.as_ref().ok().and_then(&measure);
+            self.call.uses.add("files", operation, &shown, verdict, 1, bytes);
+            return result;
+        }
+        Err(Error::Failed(format!("{path} leads on through too many links that are not granted")))
+    }
+
+    /// Asks about a path that was denied. Gives the answer and the directories that may be used with it; `None`, and
+    /// written down, if it stays denied.
+    pub(crate) async fn ask_for_path(
+        &self,
+        operation: &'static str,
+        path: &str,
+        access: Access,
+        roots: &Roots,
+    ) -> Option<(&'static str, Arc<Roots>)> {
+        let shown = roots.shown(path);
+        let Some((missing, denied)) = roots.missing(path, access) else {
+            self.denied(Use { capability: "files", operation, target: &shown }, Verdict::Denied);
+            return None;
+        };
+        let target = missing.to_string_lossy();
+        let the_use = Use { capability: "files", operation, target: &target };
+        let allowed =
+            |effective: &Effective| effective.check_path(&self.shared.places.root_vars(), &missing, access).is_ok();
+        let decision = self.decide(the_use, &denied, &allowed).await;
+        match decision {
+            Decision::Once => Some(("once", self.allow_once(roots, &denied))),
+            Decision::Granted(word) => {
+                let mut once = lock(&self.call.once);
+                // What was allowed for this call stays so, on top of what is allowed now.
+                once.roots = once.roots.take().map(|_| self.opened(&once.wants));
+                Some((word, once.roots.clone().unwrap_or_else(|| self.plugin.roots())))
+            }
+            Decision::Refused => {
+                self.denied(the_use, Verdict::Refused);
+                None
+            }
+            Decision::NotAsked => {
+                self.denied(the_use, Verdict::Denied);
+                None
+            }
+        }
+    }
+
+    fn allow_once(&self, roots: &Roots, denied: &Denied) -> Arc<Roots> {
+        let exactly = roots.exactly(denied);
+        if !self.call.is_one {
+            return self.opened(&exactly);
+        }
+        let mut once = lock(&self.call.once);
+        once.wants.add(&exactly);
+        let opened = self.opened(&once.wants);
+        once.roots = Some(Arc::clone(&opened));
+        opened
+    }
+
+    fn opened(&self, more: &Wants) -> Arc<Roots> {
+        Arc::new(Roots::open(&self.name, &self.effective().with_granted(more), &self.shared.places))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pause_does_not_count() {
+        let clock = Clock::default();
+        let limit = Duration::from_millis(20);
+        let pause = clock.pause();
+        let long = clock.within(limit, std::future::pending::<()>());
+        let waited = tokio::select! {
+            waited = long => waited.is_some(),
+            () = tokio::time::sleep(10 * limit) => true,
+        };
+        assert!(waited, "it ended in the middle of a pause");
+        drop(pause);
+        assert_eq!(clock.within(limit, async { 1 }).await, Some(1));
+    }
+
+    #[test]
+    fn pauses_that_overlap_count_once() {
+        let clock = Clock::default();
+        let one = clock.pause();
+        let other = clock.pause();
+        drop(one);
+        assert!(lock(&clock.0).since.is_some());
+        drop(other);
+        let pauses = lock(&clock.0);
+        assert!(pauses.since.is_none() && pauses.under_way == 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! `table`: what a plugin may do to the one tool table in the middle of a call.
+
+use std::sync::Arc;
+
+use atoll_table::{Error, TableAccess, ToolOutput, ToolRunner};
+use tokio::task::JoinSet;
+use wasmtime::component::Accessor;
+
+use super::{Host, caller, contract};
+use crate::{
+    convert,
+    state::{PluginContext, PluginState, lock},
+};
+
+/// The most tools that one search gives.
+const MAX_FOUND: u32 = 1_000;
+
+type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
+
+/// The table as the running call `parent` may use it; without a name, as the only running call may.
+fn table<T: Send>(accessor: &Accessor<T, Host>, parent: Option<&str>) -> Result<Arc<dyn TableAccess>, Error> {
+    accessor.with(|mut access| {
+        let running = lock(&access.get().running);
+        let found = match parent {
+            Some(id) => running.get(id),
+            None if running.len() == 1 => running.values().next(),
+            None => None,
+        };
+        found.map(|call| Arc::clone(&call.table)).ok_or_else(|| match parent {
+            Some(id) => Error::NotFound(format!("no call `{}` of this plugin is running", id.escape_debug())),
+            None => Error::Unavailable("the table is only there during a call of one of the plugin's tools".to_owned()),
+        })
+    })
+}
+
+/// Refuses arguments that are too long.
+fn check(plugin: &PluginContext, texts: &[&str]) -> Result<(), Error> {
+    plugin.check_bytes(texts.iter().map(|text| text.len()).sum())
+}
+
+fn runner(plugin: &PluginContext) -> Result<Arc<dyn ToolRunner>, Error> {
+    let runner = plugin.runner.get().and_then(std::sync::Weak::upgrade);
+    runner.ok_or_else(|| Error::Failed(format!("the plugin {} exports no tools, so it can add none", plugin.name)))
+}
+
+fn summary(found: atoll_table::describe::Summary) -> contract::table::Summary {
+    contract::table::Summary {
+        name: found.name,
+        description: found.description,
+        shape: found.shape,
+        active: found.active,
+    }
+}
+
+/// Makes a call in a task of its own, for an instance can not be run inside of the poll of another one. Dropped: the
+/// call ends.
+async fn nested(
+    table: Arc<dyn TableAccess>,
+    nesting: u32,
+    name: String,
+    arguments: serde_json::Value,
+) -> Result<ToolOutput, Error> {
+    let mut task = JoinSet::new();
+    task.spawn(async move { table.call(nesting, name, arguments).await });
+    match task.join_next().await {
+        Some(Ok(answer)) => answer,
+        Some(Err(reason)) => Err(Error::Failed(format!("the host failed: {reason}"))),
+        None => Err(Error::Failed("the host failed: a call was lost".to_owned())),
+    }
+}
+
+impl contract::table::Host for PluginState {}
+
+impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
+    async fn register(accessor: &Accessor<T, Self>, tools: Vec<contract::types::Tool>) -> Answer<()> {
+        let plugin = caller(accessor);
+        let add = || {
+            let sizes = tools.iter().map(|tool| tool.description.len() + tool.parameters.len());
+            plugin.check_bytes(sizes.sum())?;
+            let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool));
+            table(accessor, None)?.register(tools.collect::<Result<_, _>>()?, &runner(&plugin)?)
+        };
+        Ok(add().map_err(Into::into))
+    }
+
+    async fn unregister(accessor: &Accessor<T, Self>, names: Vec<String>) -> Answer<()> {
+        Ok(table(accessor, None).and_then(|table| table.unregister(&names)).map_err(Into::into))
+    }
+
+    async fn activate(accessor: &Accessor<T, Self>, names: Vec<String>, active: bool) -> Answer<()> {
+        Ok(table(accessor, None).and_then(|table| table.activate(&names, active)).map_err(Into::into))
+    }
+
+    async fn search(accessor: &Accessor<T, Self>, query: String, max: u32) -> Answer<Vec<contract::table::Summary>> {
+        let plugin = caller(accessor);
+        let find = || {
+            check(&plugin, &[&query])?;
+            let found = table(accessor, None)?.search(&query, max.min(MAX_FOUND) as usize)?;
+            let sizes = found.iter().map(|tool| tool.description.len() + tool.shape.len());
+            plugin.check_bytes(sizes.sum())?;
+            Ok::<_, Error>(found.into_iter().map(summary).collect())
+        };
+        Ok(find().map_err(Into::into))
+    }
+
+    async fn describe(accessor: &Accessor<T, Self>, name: String) -> Answer<contract::table::Summary> {
+        Ok(table(accessor, None).and_then(|table| table.describe(&name)).map(summary).map_err(Into::into))
+    }
+
+    async fn call(
+        accessor: &Accessor<T, Self>,
+        parent_id: Option<String>,
+        name: String,
+        arguments: String,
+    ) -> Answer<contract::types::ToolOutput> {
+        let plugin = caller(accessor);
+        let call = async {
+            check(&plugin, &[&name, &arguments])?;
+            let table = table(accessor, parent_id.as_deref())?;
+            let arguments = serde_json::from_str(&arguments)
+                .map_err(|error| Error::InvalidArguments(format!("the arguments are not JSON: {error}")))?;
+            let output = convert::output_to_wit(nested(table, plugin.limits.nesting, name, arguments).await?);
+            plugin.check_bytes(convert::output_size(&output))?;
+            Ok::<_, Error>(output)
+        };
+        Ok(call.await.map_err(Into::into))
+    }
+}
