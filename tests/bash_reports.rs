@@ -40,7 +40,7 @@ fn a_command_that_times_out_is_reported_opencode_28654() {
 #[test]
 fn a_silent_process_in_the_background_does_not_hold_up_the_call_opencode_48414_pi_7636() {
     let sandbox = Sandbox::new();
-    let began = std::time::Instant::now();
-    assert_eq!(sandbox.good_call("bash", &json!({"command": "sleep 300 & echo started"})).trim_end(), "started");
-    assert!(began.elapsed().as_secs() < 200, "it waited for the process in the background");
+    // Longer than any run of a test may take.
+    let text = sandbox.good_call("bash", &json!({"command": "sleep 3000 & echo started"}));
+    assert!(text.starts_with("started\n\n[") && text.contains("in the background"), "{text}");
 }

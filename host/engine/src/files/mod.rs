@@ -9,6 +9,7 @@ mod io_error;
 mod locks;
 mod lossy_names;
 mod roots;
+mod spelling;
 mod walk;
 
 pub(crate) use access::{Facts, FileKind, ListedEntry, OpenFile, WriteMode};

@@ -2,14 +2,17 @@
 
 use std::{
     io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use atoll_caps::{Access, Denied, Effective, FilesWant, RootPattern, RootVars, ScopedRoot, Wants};
 use atoll_table::Error;
 use cap_std::{ambient_authority, fs::Dir};
 
-use super::io_error::{explain, is_escape};
+use super::{
+    io_error::{explain, is_escape},
+    spelling::{beneath, cleaned, is_clean},
+};
 use crate::state::Places;
 
 /// A directory a plugin may reach, or a single file.
@@ -294,34 +297,6 @@ impl Roots {
             },
         }
     }
-}
-
-/// What follows `folder` in a path beneath it, both without `.` and `..`. Most folders are told apart by their bytes;
-/// a search asks this for every file.
-fn beneath<'a>(path: &'a Path, folder: &Path) -> Option<&'a Path> {
-    let same = path.as_os_str().as_encoded_bytes().strip_prefix(folder.as_os_str().as_encoded_bytes());
-    same.and_then(|_| path.strip_prefix(folder).ok())
-}
-
-/// Whether an absolute path has no `.`, `..` or empty name in it.
-fn is_clean(path: &Path) -> bool {
-    let names = path.as_os_str().as_encoded_bytes().strip_prefix(b"/");
-    names.is_some_and(|names| names.split(|&byte| byte == b'/').all(|name| !matches!(name, b"" | b"." | b"..")))
-}
-
-/// A path without `.` and `..`.
-fn cleaned(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                clean.pop();
-            }
-            part => clean.push(part),
-        }
-    }
-    clean
 }
 
 impl Roots {
