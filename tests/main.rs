@@ -30,6 +30,7 @@ mod provider_streams;
 mod read_pictures;
 mod read_tool;
 mod readme;
+mod search_bounds;
 mod search_like_native;
 mod smallest_tool;
 mod tool_corpus;
