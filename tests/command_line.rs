@@ -11,9 +11,20 @@ use crate::common::{
 fn help_names_every_command_and_every_exit_code() {
     let sandbox = Sandbox::new();
     let run = sandbox.atoll().arg("--help").run().ok().silent();
-    for word in
-        ["demo", "tool", "plugin", "doctor", "completions", "--model", "--continue", "Exit codes:", "130", "143"]
-    {
+    for word in [
+        "demo",
+        "tool",
+        "plugin",
+        "trust",
+        "--approve",
+        "doctor",
+        "completions",
+        "--model",
+        "--continue",
+        "Exit codes:",
+        "130",
+        "143",
+    ] {
         assert!(run.stdout.contains(word), "{word} is missing: {}", run.stdout);
     }
     for command in [&["tool", "--help"][..], &["tool", "call", "--help"], &["plugin", "inspect", "--help"]] {

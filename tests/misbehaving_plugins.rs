@@ -281,13 +281,13 @@ fn a_plugin_without_its_grant_is_refused_with_the_command_that_would_give_it_was
     let [files, http, process] = [
         (
             "files = [{ root = \"$workspace\", access = \"read-write\" }]\n",
-            "atoll plugin grant misbehave --files '<path>:<read|read-write>'",
+            "atoll plugin grant misbehave --files '$workspace:read-write'",
         ),
         (
             "http = [{ origin = \"http://127.0.0.1:*\", methods = [\"GET\"] }]\n",
-            "atoll plugin grant misbehave --http '<origin>[:<METHOD>]'",
+            "atoll plugin grant misbehave --http 'http://127.0.0.1:*'",
         ),
-        ("process = [{ program = \"/bin/true\" }]\n", "atoll plugin grant misbehave --process '<program>'"),
+        ("process = [{ program = \"/bin/true\" }]\n", "atoll plugin grant misbehave --process /bin/true"),
     ];
     for (missing, others) in [(files, [http, process]), (http, [files, process]), (process, [files, http])] {
         let sandbox = Sandbox::new();

@@ -38,11 +38,20 @@ pub(crate) fn tool(name: &str, call: &str) -> Vec<u8> {
     tool_with(name, call, "", "(i32.const 16)")
 }
 
+/// The same with another schema of its parameters.
+pub(crate) fn tool_described(name: &str, call: &str, schema: &str) -> Vec<u8> {
+    built(name, call, "", "(i32.const 16)", schema)
+}
+
 /// The same with more fields of the module, and another body of `list-tools`, whose good answer is at 16.
 pub(crate) fn tool_with(name: &str, call: &str, fields: &str, list_tools: &str) -> Vec<u8> {
+    built(name, call, fields, list_tools, "{\"type\":\"object\"}")
+}
+
+fn built(name: &str, call: &str, fields: &str, list_tools: &str, schema: &str) -> Vec<u8> {
     let mut data = Data { bytes: Vec::new(), base: 1024 };
     let mut words: Vec<u32> = Vec::new();
-    for text in [name, name, "Made by hand.", "{\"type\":\"object\"}"] {
+    for text in [name, name, "Made by hand.", schema] {
         words.extend(data.text(text));
     }
     // No output schema, no snippet, no guidelines.

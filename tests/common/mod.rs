@@ -2,9 +2,11 @@
 
 pub(crate) mod components;
 pub(crate) mod plugins;
+pub(crate) mod probes;
 pub(crate) mod processes;
 pub(crate) mod sandbox;
 pub(crate) mod server;
+pub(crate) mod terminal;
 
 pub(crate) use processes::{Command, Finished, Running, until};
 pub(crate) use sandbox::Sandbox;
@@ -35,4 +37,9 @@ pub(crate) fn skipped(reason: &str) {
 /// The arguments of `edit` for one replacement.
 pub(crate) fn one_edit(path: &str, old: &str, new: &str) -> Value {
     json!({"path": path, "edits": [{"oldText": old, "newText": new}]})
+}
+
+/// Whether there is time: what takes minutes is only done then. `cargo xtask test --long` sets it.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("ATOLL_LONG_TESTS").is_some_and(|value| value == "1")
 }

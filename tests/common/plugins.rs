@@ -51,6 +51,20 @@ impl Sandbox {
         self.home_file("grants.toml", text);
     }
 
+    /// A component and its manifest in a folder of the workspace, as a user has them before installing; gives the
+    /// component's path.
+    pub(crate) fn offered(&self, folder: &str, component: &[u8], manifest: Option<&str>) -> PathBuf {
+        if let Some(manifest) = manifest {
+            self.file(&format!("{folder}/plugin.toml"), manifest);
+        }
+        self.file(&format!("{folder}/offered.wasm"), component)
+    }
+
+    /// The file of grants.
+    pub(crate) fn grants(&self) -> String {
+        fs::read_to_string(self.atoll_home().join("grants.toml")).unwrap_or_default()
+    }
+
     /// A sandbox with the misbehaving plugin, granted all it asks for.
     pub(crate) fn with_misbehave() -> Self {
         let sandbox = Self::new();

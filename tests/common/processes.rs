@@ -18,7 +18,7 @@ use serde_json::Value;
 const LONGEST: Duration = Duration::from_secs(90);
 
 /// The program under test.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let chosen = std::env::var_os("ATOLL_BIN").map(PathBuf::from);
     let path = chosen.unwrap_or_else(|| super::plugins::workspace_root().join("target/debug/atoll"));
     assert!(
@@ -49,7 +49,23 @@ pub(crate) struct Command {
 
 impl Command {
     pub(crate) fn new() -> Self {
-        let mut inner = std::process::Command::new(program());
+        Self::with(std::process::Command::new(program()))
+    }
+
+    /// A run of another program.
+    pub(crate) fn of(program: impl AsRef<OsStr>) -> Self {
+        Self::with(std::process::Command::new(program))
+    }
+
+    /// The program, started by another one, which is given its path as the last argument.
+    pub(crate) fn after(first: &[&str]) -> Self {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut inner = std::process::Command::new("/usr/bin/env");
+        inner.arg(format!("PATH={path}")).args(first).arg(program());
+        Self::with(inner)
+    }
+
+    fn with(mut inner: std::process::Command) -> Self {
         inner.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Signals sent to the tests' own group must not reach it, nor the other way round.
         std::os::unix::process::CommandExt::process_group(&mut inner, 0);
@@ -97,6 +113,17 @@ impl Command {
     pub(crate) fn stdout(mut self, target: Stdio) -> Self {
         self.inner.stdout(target);
         self
+    }
+
+    /// As the standard library's, in a group of its parent's, with nothing connected yet.
+    pub(crate) fn into_std(self) -> std::process::Command {
+        let mut command = std::process::Command::new(self.inner.get_program());
+        command.args(self.inner.get_args()).env_clear();
+        command.envs(self.inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(cwd) = self.inner.get_current_dir() {
+            command.current_dir(cwd);
+        }
+        command
     }
 
     pub(crate) fn start(mut self) -> Running {
@@ -249,6 +276,10 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
+    pub(crate) fn new(shown: String, status: ExitStatus, stdout: String, stderr: String) -> Self {
+        Self { shown, status, stdout, stderr }
+    }
+
     /// Fails unless it ended with this code, and without a panic.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Self {

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Command, server::Server};
+use super::{Command, Finished, server::Server};
 
 /// The key that tests give to models; must never be seen anywhere but in a request's header.
 pub(crate) const KEY: &str = "sk-canary-5f1d9c02";
@@ -84,8 +84,25 @@ impl Sandbox {
 
     /// The program, in the workspace.
     pub(crate) fn atoll(&self) -> Command {
+        self.equipped(Command::new())
+    }
+
+    /// A line that the program told its user to type, typed into a shell.
+    pub(crate) fn shell(&self, line: &str) -> Finished {
+        let folder = self.root().join("bin");
+        if fs::create_dir(&folder).is_ok() {
+            std::os::unix::fs::symlink(super::processes::program().canonicalize().unwrap(), folder.join("atoll"))
+                .unwrap();
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let shell = self.equipped(Command::of("bash")).env("PATH", format!("{}:{path}", folder.display()));
+        shell.args(["-c", line]).run()
+    }
+
+    /// A command with the directories of this sandbox.
+    pub(crate) fn equipped(&self, command: Command) -> Command {
         let root = self.root();
-        Command::new()
+        command
             .cwd(self.work())
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", root.join("home"))

@@ -27,12 +27,6 @@ const PIECE: usize = 64 * 1024;
 /// The number of the signal that `kill` sends.
 const SIGKILL: i32 = 9;
 
-/// How many bytes a command may print in all: the limit `command-output-bytes`.
-///
-/// Default: 1 GiB, more than a command prints on purpose. Cost: the time to take it, about ten seconds. Failure: the
-/// command and all it started are killed, and the result, an error, names the limit and shows the end of the output.
-const MAX_OUTPUT: u64 = 1 << 30;
-
 /// How many bytes of the output the host keeps in a spill file; the first ones, if there are more.
 const SPILLED: u64 = 256 << 20;
 
@@ -86,12 +80,8 @@ impl Running {
         let elapsed_ms = self.elapsed_ms();
         if self.stopped.get().is_none() {
             let late = self.timeout.filter(|timeout| elapsed_ms >= timeout.ms);
-            let stop = match late {
-                Some(timeout) => Some(Stop::Time(timeout.seconds)),
-                None => (self.received.get() > MAX_OUTPUT).then_some(Stop::Output(MAX_OUTPUT)),
-            };
-            if stop.is_some() {
-                self.stopped.set(stop);
+            if let Some(timeout) = late {
+                self.stopped.set(Some(Stop::Time(timeout.seconds)));
                 self.child.kill(process::Signal::Kill);
             }
         }
@@ -133,7 +123,14 @@ impl Tool for Bash {
             running.take(&piece);
             running.look();
         }
-        let exit = running.child.wait().await?;
+        let exit = match running.child.wait().await {
+            // The host counts what it prints, and has killed it.
+            Err(Error::Limit(limit)) if limit.name == "command-output-bytes" => {
+                running.stopped.set(Some(Stop::Output(limit.value)));
+                process::Exit { code: 128 + SIGKILL, signal: Some(SIGKILL), output_held: false }
+            }
+            exit => exit?,
+        };
         let ending = Ending {
             code: exit.code,
             // The time may have ended while only processes in the background were left: then the shell's own end

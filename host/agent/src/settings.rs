@@ -1,9 +1,13 @@
-//! The user's settings, `settings.json` in Atoll's directory. Keys this program does not know are left alone, for
-//! other versions may.
+//! The user's settings, `settings.json` in Atoll's directory, and those of a trusted project on top of them. Keys this
+//! program does not know are left alone, for other versions may.
+//!
+//! A project must never set what protects the user from it: see [`USER_ONLY`].
 
 use std::path::{Path, PathBuf};
 
+use atoll_caps::{DefaultTrust, UserLimits};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// What was read. Absent keys have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -20,8 +24,16 @@ pub struct Settings {
     pub http_idle_timeout_ms: Option<u64>,
     /// The shell for command lines. Default: `/bin/bash`, else `bash`, else `sh`.
     pub shell_path: Option<PathBuf>,
+    /// Limits of plugins, over those of their manifests: by plugin, and with `*` for all. Only the user's own settings
+    /// count here.
+    pub limits: UserLimits,
     /// Where session files go. Default: `sessions` in Atoll's directory.
     pub session_dir: Option<PathBuf>,
+    /// Whether a project is trusted for which nothing is saved. Only the user's own settings say so.
+    pub default_project_trust: DefaultTrust,
+    /// What a project's `defaultTools` changes about the user's, as `+name` and `-name`.
+    #[serde(skip)]
+    pub tool_changes: Option<Vec<String>>,
     /// The audit log. The user's own settings only.
     pub audit: AuditSettings,
     /// How `bash`, and whatever else starts programs, is confined. The user's own settings only.
@@ -63,6 +75,23 @@ pub enum BashSandbox {
     Bubblewrap,
 }
 
+/// Keys that only the user's own settings may have: what they say about trust, grants, limits, the network and the
+/// confinement of programs must not be a project's to change.
+pub const USER_ONLY: [&str; 10] = [
+    "defaultProjectTrust",
+    "httpProxy",
+    "grants",
+    "plugins",
+    "limits",
+    "audit",
+    "bash",
+    "sandbox",
+    "trust",
+    "permissions",
+];
+/// Lists that a project adds to, instead of replacing them.
+const RESOURCES: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
+
 /// The settings can not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}; correct the file or remove it", path.display())]
@@ -80,18 +109,70 @@ impl Settings {
     /// # Errors
     /// If it can not be read or is not JSON of the right shape, naming the place.
     pub fn load(path: &Path) -> Result<Self, SettingsError> {
-        let failed = |reason: String| SettingsError { path: path.to_owned(), reason };
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(failed(error.to_string())),
+        match read(path)? {
+            Some(text) => parse(&text, path),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the user's settings and those of a project that is trusted: objects are merged key by key, lists of resources
+    /// are joined, anything else of the project's replaces the user's. Also gives the project's keys that only the user may
+    /// set, which count for nothing.
+    ///
+    /// # Errors
+    /// As [`Settings::load`], for either file.
+    pub fn load_with_project(user: &Path, project: &Path) -> Result<(Self, Vec<String>), SettingsError> {
+        let Some(text) = read(project)? else { return Ok((Self::load(user)?, Vec::new())) };
+        let mut over: Map<String, Value> = parse(&text, project)?;
+        let refused: Vec<String> =
+            USER_ONLY.into_iter().filter(|key| over.remove(*key).is_some()).map(str::to_owned).collect();
+        let alone = Value::Object(over.clone());
+        let alone: Self = parse(&alone.to_string(), project)?;
+        let is_change = |item: &String| item.starts_with('+') || item.starts_with('-');
+        let tool_changes = alone.default_tools.filter(|list| !list.is_empty() && list.iter().all(is_change));
+        if tool_changes.is_some() {
+            over.remove("defaultTools");
+        }
+        let mut merged = match read(user)? {
+            Some(text) => parse(&text, user)?,
+            None => Map::new(),
         };
-        serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| failed(error.to_string()))
+        merge(&mut merged, over, true);
+        let merged: Self = parse(&Value::Object(merged).to_string(), user)?;
+        Ok((Self { tool_changes, ..merged }, refused))
     }
 
     /// How long a server may stay silent, in milliseconds.
     pub fn idle_timeout_ms(&self) -> u64 {
         self.http_idle_timeout_ms.unwrap_or(DEFAULT_IDLE_TIMEOUT_MS)
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, SettingsError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(SettingsError { path: path.to_owned(), reason: error.to_string() }),
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &str, path: &Path) -> Result<T, SettingsError> {
+    serde_json::from_str(text.trim_start_matches('\u{feff}'))
+        .map_err(|error| SettingsError { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// The nesting of both is bounded by the parser.
+fn merge(under: &mut Map<String, Value>, over: Map<String, Value>, is_root: bool) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(Value::Object(under)), Value::Object(over)) => merge(under, over, false),
+            (Some(Value::Array(under)), Value::Array(over)) if is_root && RESOURCES.contains(&key.as_str()) => {
+                under.extend(over);
+            }
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
     }
 }
 
@@ -133,6 +214,54 @@ mod tests {
         std::fs::write(&path, "{\"httpIdleTimeoutMs\": \"soon\"}").unwrap();
         let error = Settings::load(&path).unwrap_err().to_string();
         assert!(error.contains("settings.json") && error.contains("\"disabled\""), "{error}");
+    }
+
+    #[test]
+    fn a_project_adds_to_the_users_settings_but_not_to_what_protects_the_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (user, project) = (folder.path().join("user.json"), folder.path().join("project.json"));
+        let both = |theirs: &str, its: &str| {
+            std::fs::write(&user, theirs).unwrap();
+            std::fs::write(&project, its).unwrap();
+            Settings::load_with_project(&user, &project)
+        };
+        let (settings, refused) = both(
+            r#"{"defaultModel": "m", "defaultProvider": "p", "httpIdleTimeoutMs": 5}"#,
+            r#"{"defaultModel": "n", "defaultProjectTrust": "always", "httpProxy": "http://evil", "audit": {}}"#,
+        )
+        .unwrap();
+        let expected = Settings {
+            default_model: Some("n".to_owned()),
+            default_provider: Some("p".to_owned()),
+            http_idle_timeout_ms: Some(5),
+            ..Settings::default()
+        };
+        assert_eq!(settings, expected);
+        assert_eq!(refused, ["defaultProjectTrust", "httpProxy", "audit"]);
+        // A list replaces the user's, changes are made to it.
+        let (settings, _) = both(r#"{"defaultTools": ["read", "ls"]}"#, r#"{"defaultTools": ["bash"]}"#).unwrap();
+        assert_eq!((settings.default_tools, settings.tool_changes), (Some(vec!["bash".to_owned()]), None));
+        let (settings, _) = both(r#"{"defaultTools": ["read"]}"#, r#"{"defaultTools": ["+ls", "-read"]}"#).unwrap();
+        assert_eq!(settings.default_tools, Some(vec!["read".to_owned()]));
+        assert_eq!(settings.tool_changes, Some(vec!["+ls".to_owned(), "-read".to_owned()]));
+        for (theirs, its, named) in
+            [("{}", "{", "project.json"), ("{", "{}", "user.json"), ("{}", "[]", "project.json")]
+        {
+            let error = both(theirs, its).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        let error = both("{}", r#"{"defaultTools": 3}"#).unwrap_err().to_string();
+        assert!(error.contains("project.json"), "{error}");
+    }
+
+    #[test]
+    fn objects_are_merged_and_lists_of_resources_joined() {
+        let map = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let mut under = map(r#"{"a": {"x": 1, "skills": [1]}, "skills": ["u"], "b": [1], "c": 1}"#);
+        merge(&mut under, map(r#"{"a": {"y": 2, "skills": [2]}, "skills": ["p"], "b": [2], "d": {}}"#), true);
+        let expected =
+            map(r#"{"a": {"x": 1, "skills": [2], "y": 2}, "skills": ["u", "p"], "b": [2], "c": 1, "d": {}}"#);
+        assert_eq!(under, expected);
     }
 
     #[test]

@@ -161,14 +161,16 @@ impl Effective {
                 return Err(self.denied(flag, String::new(), missing, way));
             }
         };
-        let missing = if self.wanted.has(capability) { Missing::Grant } else { Missing::Manifest };
-        // Without a target there is nothing that could be offered.
-        let way = WayOut {
-            wants: Wants::default(),
-            flag: format!("{key} '{value}'"),
-            table: format!("`[[{capability}]]`"),
-            reason: String::new(),
+        // What the manifest asks for is what has to be granted. Where it does not say, nor can we.
+        let asked = self.wanted.parts().into_iter().filter(|(asked, _)| *asked == capability);
+        let asked: Vec<String> = asked.flat_map(|(_, part)| part.to_arguments()).collect();
+        let (missing, flag) = if asked.is_empty() {
+            (Missing::Manifest, format!("{key} '{value}'"))
+        } else {
+            (Missing::Grant, asked.join(" "))
         };
+        // Without a target there is nothing that could be offered.
+        let way = WayOut { wants: Wants::default(), flag, table: format!("`[[{capability}]]`"), reason: String::new() };
         Err(self.denied(capability, String::new(), missing, way))
     }
 

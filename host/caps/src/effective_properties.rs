@@ -50,6 +50,15 @@ fn any_process() -> impl Strategy<Value = Wants> {
     })
 }
 
+fn any_secrets() -> impl Strategy<Value = Wants> {
+    let one =
+        ("[ab]{0,2}\\*?", prop_oneof![Just(""), Just(":reveal")]).prop_map(|(name, reveal)| format!("{name}{reveal}"));
+    proptest::collection::vec(one, 0..4).prop_map(|list| {
+        let secrets = list.iter().filter_map(|text| SecretWant::from_argument(text).ok()).collect();
+        Wants { secrets, ..Wants::default() }
+    })
+}
+
 /// Both sides on their own, together, and together but the other way round.
 fn sides(a: &Wants, b: &Wants) -> [Effective; 4] {
     let everything = Wants::everything();
@@ -120,6 +129,13 @@ proptest! {
         prop_assert_eq!(both, x && y);
         prop_assert_eq!(both, swapped);
         prop_assert!(!both || Effective::intersect(&manifest(a), Some(&b)).allows_interface(Capability::Process));
+    }
+
+    #[test]
+    fn secrets_never_widen(a in any_secrets(), b in any_secrets(), name in "[ab]{1,3}", reveal in any::<bool>()) {
+        let [x, y, both, swapped] = sides(&a, &b).map(|side| side.check_secret(&name, reveal).is_ok());
+        prop_assert_eq!(both, x && y);
+        prop_assert_eq!(both, swapped);
     }
 
     #[test]

@@ -1,22 +1,22 @@
 //! `grants.toml`: what the user allows each plugin.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::digest::Digest;
-use crate::manifest::{Manifest, PluginName};
+use crate::manifest::{Manifest, PluginName, read_tool_names};
+use crate::private_file::{self, Lock};
 use crate::text::printable;
 use crate::toml_source::{ManifestError, Section, Source};
 use crate::wants::{FilesWant, Wants};
 
 const HEADER: &str = "\
 # What each plugin may do, written by `atoll plugin grant` and `atoll plugin revoke`.
-# Each grant holds for the one file with this SHA-256. `all = true` is everything its manifest asked for when it was
-# granted, listed below it; with no lists it is everything its manifest asks for.
+# Each grant holds for the one component with this SHA-256 and, if that is given, for the one manifest. `all = true` is
+# everything the manifest asked for when it was granted, listed below it; with no lists it is everything it asks for.
 # A `[builtin.NAME]` adds directories to a plugin that is part of atoll, whichever build that is.
 ";
 
@@ -32,8 +32,20 @@ pub struct Grants {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     sha256: Digest,
+    /// `None` in an entry written by hand: it holds whatever the manifest says.
+    manifest: Option<Digest>,
     all: bool,
     wants: Wants,
+    replaces: BTreeSet<String>,
+}
+
+/// The files that a grant holds for: a component, and the manifest it was granted with. Without a manifest, of no bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The component's digest.
+    pub component: Digest,
+    /// The manifest's.
+    pub manifest: Digest,
 }
 
 /// What the grants say about one file of a plugin.
@@ -46,6 +58,9 @@ pub enum GrantState {
         /// The file that it was granted to.
         granted_digest: Digest,
     },
+    /// Something is granted to this component, but with another manifest. It counts for nothing until the user is
+    /// asked again: what is asked for now is not what was agreed to.
+    ManifestChanged,
     /// Nothing was ever granted.
     None,
 }
@@ -80,9 +95,9 @@ pub enum GrantsError {
 impl Grants {
     /// Reads the file; one that is not there grants nothing.
     pub fn load(path: &Path) -> Result<Self, GrantsError> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Self::parse(&text, &path.display().to_string())?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+        match private_file::read(path) {
+            Ok(Some(text)) => Ok(Self::parse(&text, &path.display().to_string())?),
+            Ok(None) => Ok(Self::default()),
             Err(error) => Err(GrantsError::Io { path: path.to_owned(), action: "read", error }),
         }
     }
@@ -98,12 +113,19 @@ impl Grants {
             let name = name.value.parse().map_err(|error: crate::PluginNameError| {
                 source.error(name.span, error.to_string(), "correct the name, or remove the entry")
             })?;
-            let mut keys = vec!["sha256", "all"];
+            let mut keys = vec!["sha256", "manifest-sha256", "all", "replaces"];
             keys.extend(Wants::KEYS);
             section.only(&keys)?;
             let sha256 = section.required("sha256", "\"the component's digest\"")?;
             let all = section.flag("all")?.unwrap_or(false);
-            grants.entries.insert(name, Entry { sha256, all, wants: Wants::read(&section)? });
+            let entry = Entry {
+                sha256,
+                manifest: section.parsed("manifest-sha256")?,
+                all,
+                wants: Wants::read(&section)?,
+                replaces: read_tool_names(&section, "replaces")?.into_iter().collect(),
+            };
+            grants.entries.insert(name, entry);
         }
         let builtin = root.table("builtin")?.map(|section| section.entries()).transpose()?.unwrap_or_default();
         for (name, section) in builtin {
@@ -126,58 +148,118 @@ impl Grants {
         let text = self
             .to_toml()
             .map_err(|error| GrantsError::Unwritable { path: path.to_owned(), reason: error.to_string() })?;
-        write_private(path, &text).map_err(|error| GrantsError::Io { path: path.to_owned(), action: "written", error })
+        private_file::write(path, &text).map_err(|error| GrantsError::Io {
+            path: path.to_owned(),
+            action: "written",
+            error,
+        })
     }
 
     /// Loads, changes and saves the file, while no other process does the same.
     pub fn update<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, GrantsError> {
         let failed = |error| GrantsError::Io { path: path.to_owned(), action: "written", error };
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(failed)?;
-        }
-        let lock = private().truncate(false).open(with_suffix(path, ".lock")).map_err(failed)?;
-        lock.lock().map_err(failed)?;
+        let _lock = Lock::of(path).map_err(failed)?;
         let mut grants = Self::load(path)?;
         let result = change(&mut grants);
         grants.save(path)?;
         Ok(result)
     }
 
-    /// Grants something to one file of a plugin, beside what that file has. What another file of this name had
-    /// is forgotten.
-    pub fn grant(&mut self, name: &PluginName, sha256: &Digest, wants: &Wants) {
-        let entry = self.entries.entry(name.clone()).or_insert_with(|| Entry::new(sha256));
-        if entry.sha256 != *sha256 {
-            *entry = Entry::new(sha256);
-        }
+    /// Notes which files a plugin consists of, without granting it anything. What other files of this name had is
+    /// forgotten.
+    pub fn pin(&mut self, name: &PluginName, pin: &Pin) {
+        let _ = self.entry(name, pin);
+    }
+
+    /// Grants something to the files of a plugin, beside what those have. What other files of this name had is
+    /// forgotten.
+    pub fn grant(&mut self, name: &PluginName, pin: &Pin, wants: &Wants) {
+        let entry = self.entry(name, pin);
         if !(entry.all && entry.wants.is_empty()) {
             entry.wants.add(wants);
         }
     }
 
-    /// Grants everything that a manifest asks for now. The list is kept with the grant, so that a manifest
-    /// which later asks for more is not given it.
-    pub fn grant_all(&mut self, manifest: &Manifest, sha256: &Digest) {
-        self.grant(&manifest.name, sha256, &manifest.wants);
-        if let Some(entry) = self.entries.get_mut(&manifest.name) {
-            // Without lists, `all` would stand for whatever the manifest comes to ask for.
-            entry.all = !entry.wants.is_empty() || entry.all;
-        }
+    /// Lets tools of a plugin stand in for the built-in ones of these names.
+    pub fn grant_replacing(&mut self, name: &PluginName, pin: &Pin, tools: &[String]) {
+        self.entry(name, pin).replaces.extend(tools.iter().cloned());
     }
 
-    /// Takes everything from a plugin. Says whether there was anything.
-    pub fn revoke(&mut self, name: &PluginName) -> bool {
+    /// Grants everything that a manifest asks for now, standing in for built-in tools included. The list is kept with
+    /// the grant, so that a manifest which later asks for more is not given it.
+    pub fn grant_all(&mut self, manifest: &Manifest, pin: &Pin) {
+        let entry = self.entry(&manifest.name, pin);
+        entry.wants = manifest.wants.clone();
+        // Without lists, `all` would stand for whatever the manifest comes to ask for.
+        entry.all = !entry.wants.is_empty();
+        entry.replaces = manifest.replaces.iter().cloned().collect();
+    }
+
+    fn entry(&mut self, name: &PluginName, pin: &Pin) -> &mut Entry {
+        let entry = self.entries.entry(name.clone()).or_insert_with(|| Entry::new(pin));
+        if !entry.holds_for(pin) {
+            *entry = Entry::new(pin);
+        }
+        entry.manifest = Some(pin.manifest.clone());
+        entry
+    }
+
+    /// Takes what is listed from a plugin. Gives what it did not have, as [`Wants::describe`] puts it; then nothing is
+    /// taken. Everything at once, granted by hand with `all = true` and no lists, has no parts to take.
+    pub fn revoke(&mut self, name: &PluginName, wants: &Wants, replaces: &[String]) -> Result<(), Vec<String>> {
+        let missing_tool = |tool: &String| format!("replaces: {tool}");
+        let Some(entry) = self.entries.get_mut(name) else {
+            return Err(wants.describe().into_iter().chain(replaces.iter().map(missing_tool)).collect());
+        };
+        let mut left = entry.wants.clone();
+        let mut missing = left.remove(wants);
+        missing.extend(replaces.iter().filter(|tool| !entry.replaces.contains(*tool)).map(missing_tool));
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        entry.replaces.retain(|tool| !replaces.contains(tool));
+        if left != entry.wants {
+            // What is left is less than all; and an empty list must not come to mean everything.
+            entry.all = false;
+            entry.wants = left;
+        }
+        Ok(())
+    }
+
+    /// Takes everything from a plugin, but still knows which files it consists of. Says whether there was anything.
+    pub fn revoke_all(&mut self, name: &PluginName) -> bool {
+        let Some(entry) = self.entries.get_mut(name) else { return false };
+        let had_any = entry.all || !entry.wants.is_empty() || !entry.replaces.is_empty();
+        entry.all = false;
+        entry.wants = Wants::default();
+        entry.replaces.clear();
+        had_any
+    }
+
+    /// Forgets a plugin. Says whether it was known.
+    pub fn forget(&mut self, name: &PluginName) -> bool {
         self.entries.remove(name).is_some()
     }
 
-    /// What a file of a plugin is granted.
-    pub fn for_plugin(&self, name: &PluginName, sha256: &Digest) -> GrantState {
+    /// What the files of a plugin are granted.
+    pub fn for_plugin(&self, name: &PluginName, pin: &Pin) -> GrantState {
         match self.entries.get(name) {
             None => GrantState::None,
-            Some(entry) if entry.sha256 != *sha256 => GrantState::Changed { granted_digest: entry.sha256.clone() },
+            Some(entry) if entry.sha256 != pin.component => {
+                GrantState::Changed { granted_digest: entry.sha256.clone() }
+            }
+            Some(entry) if !entry.holds_for(pin) => GrantState::ManifestChanged,
             Some(entry) if entry.all && entry.wants.is_empty() => GrantState::Granted(Wants::everything()),
             Some(entry) => GrantState::Granted(entry.wants.clone()),
         }
+    }
+
+    /// The built-in tools that a plugin of these files may stand in for, of those its manifest names.
+    pub fn replaces(&self, manifest: &Manifest, pin: &Pin) -> Vec<String> {
+        let Some(entry) = self.entries.get(&manifest.name).filter(|entry| entry.holds_for(pin)) else {
+            return Vec::new();
+        };
+        manifest.replaces.iter().filter(|tool| entry.replaces.contains(*tool)).cloned().collect()
     }
 
     /// Adds directories to a built-in plugin. They hold for every build of it, and never for another plugin of its
@@ -219,8 +301,18 @@ impl Grants {
 }
 
 impl Entry {
-    fn new(sha256: &Digest) -> Self {
-        Self { sha256: sha256.clone(), all: false, wants: Wants::default() }
+    fn new(pin: &Pin) -> Self {
+        Self {
+            sha256: pin.component.clone(),
+            manifest: Some(pin.manifest.clone()),
+            all: false,
+            wants: Wants::default(),
+            replaces: BTreeSet::new(),
+        }
+    }
+
+    fn holds_for(&self, pin: &Pin) -> bool {
+        self.sha256 == pin.component && self.manifest.as_ref().is_none_or(|manifest| *manifest == pin.manifest)
     }
 }
 
@@ -228,8 +320,14 @@ impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("sha256", &self.sha256)?;
+        if let Some(manifest) = &self.manifest {
+            map.serialize_entry("manifest-sha256", manifest)?;
+        }
         if self.all {
             map.serialize_entry("all", &true)?;
+        }
+        if !self.replaces.is_empty() {
+            map.serialize_entry("replaces", &self.replaces)?;
         }
         self.wants.write(&mut map)?;
         map.end()
@@ -249,40 +347,6 @@ impl Serialize for Grants {
         }
         map.end()
     }
-}
-
-fn private() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    // Where the file is a link, its target is replaced and the link stays.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let temporary = with_suffix(path, &format!(".{}.tmp", std::process::id()));
-    // Left over from a process of this number that was killed; a new file, so that nobody else has it open.
-    let _ = fs::remove_file(&temporary);
-    let written = private().create_new(true).open(&temporary).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let done = written.and_then(|()| fs::rename(&temporary, path));
-    if done.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    done
 }
 
 #[cfg(test)]

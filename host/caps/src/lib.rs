@@ -2,7 +2,8 @@
 //!
 //! What a plugin may do is what its imports, its [`Manifest`] and the user's [`Grants`] all allow. This crate
 //! decides the last two: it reads both files and answers every question about them through [`Effective`]. It runs
-//! nothing and opens nothing but the grants file, so that all of it can be tested as plain values.
+//! nothing and opens nothing but the user's own small files (grants, trust, which plugins are switched off), so that
+//! all of it can be tested as plain values.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
@@ -21,10 +22,13 @@ mod origin;
 mod origin_pattern;
 mod path_pattern;
 mod pattern_error;
+mod plugin_state;
+mod private_file;
 mod scope;
 mod secret_pattern;
 mod text;
 mod toml_source;
+mod trust;
 mod wants;
 
 pub use address::is_public;
@@ -34,15 +38,19 @@ pub use denied::{Denied, Offer};
 pub use digest::{Digest, DigestError};
 pub use effective::{Effective, ScopedRoot};
 pub use error_code::{ErrorCode, UnknownErrorCode};
-pub use grants::{GrantState, Grants, GrantsError};
-pub use limits::{LimitName, Limits, LimitsSpec, UnknownLimit};
+pub use grants::{GrantState, Grants, GrantsError, Pin};
+pub use limits::{LimitName, Limits, LimitsSpec, UnknownLimit, UserLimits};
 pub use manifest::{ContractVersion, ContractVersionError, Manifest, PluginName, PluginNameError};
 pub use origin::Origin;
 pub use origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};
 pub use path_pattern::{Access, RootPattern, RootVars, UnknownAccess};
 pub use pattern_error::PatternError;
+pub use plugin_state::{DisabledPlugins, DisabledPluginsError};
 pub use scope::{Capability, UnknownCapability};
 pub use secret_pattern::SecretPattern;
 pub use text::{printable, shell_word};
 pub use toml_source::ManifestError;
+pub use trust::{
+    Answer, DefaultTrust, TrustError, TrustQuestion, TrustStore, Trusted, project_resources, skill_folders,
+};
 pub use wants::{FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants};

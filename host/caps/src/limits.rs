@@ -1,6 +1,8 @@
 //! The limits of a plugin, all together.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::text::serialize_as_text;
@@ -56,6 +58,18 @@ pub struct Limits {
     ///
     /// Default: 8. Cost: one instance for each level. Failure: the innermost call fails with `limit` `nesting`.
     pub nesting: u32,
+
+    /// How many tools the plugin may bring.
+    ///
+    /// Default: 10,000, which is also the most there can be. Cost: a description and a compiled schema for each.
+    /// Failure: the plugin is left out, with `limit` `tools`.
+    pub tools: u64,
+
+    /// Bytes that one program which the plugin starts may print.
+    ///
+    /// Default: 1 GiB, more than a program prints on purpose. Cost: the time to take it, about ten seconds. Failure:
+    /// the program and all it started are killed, and waiting for it returns `limit` `command-output-bytes`.
+    pub command_output_bytes: u64,
 }
 
 impl Default for Limits {
@@ -69,6 +83,8 @@ impl Default for Limits {
             handles: 10_000,
             output_bytes: 8 * MIB,
             nesting: 8,
+            tools: 10_000,
+            command_output_bytes: 1024 * MIB,
         }
     }
 }
@@ -90,6 +106,8 @@ impl Limits {
             handles: spec.handles.unwrap_or(self.handles),
             output_bytes: spec.output_bytes.unwrap_or(self.output_bytes),
             nesting: spec.nesting.unwrap_or(self.nesting),
+            tools: spec.tools.unwrap_or(self.tools),
+            command_output_bytes: spec.command_output_bytes.unwrap_or(self.command_output_bytes),
         }
     }
 
@@ -104,9 +122,39 @@ impl Limits {
             LimitName::Handles => Some(self.handles),
             LimitName::OutputBytes => Some(self.output_bytes),
             LimitName::Nesting => Some(u64::from(self.nesting)),
+            LimitName::Tools => Some(self.tools),
+            LimitName::CommandOutputBytes => Some(self.command_output_bytes),
         }
     }
 }
+
+/// A limit as a manifest and the user's settings write it.
+pub(crate) struct LimitKey {
+    /// How it is written.
+    pub(crate) key: &'static str,
+    name: LimitName,
+    /// The numbers it may have.
+    pub(crate) range: RangeInclusive<u64>,
+    /// What the number counts, in the unit of [`Limits`].
+    unit: u64,
+}
+
+/// A day, in milliseconds: more is no limit, and `wall-ms = 0` says so.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Every limit, as it is written.
+pub(crate) const LIMIT_KEYS: [LimitKey; 10] = [
+    LimitKey { key: "memory-mib", name: LimitName::Memory, range: 1..=4096, unit: MIB },
+    LimitKey { key: "table-elements", name: LimitName::TableElements, range: 1..=10_000_000, unit: 1 },
+    LimitKey { key: "cpu-ms", name: LimitName::CpuMs, range: 1..=DAY_MS, unit: 1 },
+    LimitKey { key: "wall-ms", name: LimitName::WallMs, range: 0..=DAY_MS, unit: 1 },
+    LimitKey { key: "host-call-mib", name: LimitName::HostCallBytes, range: 1..=1024, unit: MIB },
+    LimitKey { key: "handles", name: LimitName::Handles, range: 1..=1_000_000, unit: 1 },
+    LimitKey { key: "output-mib", name: LimitName::OutputBytes, range: 1..=1024, unit: MIB },
+    LimitKey { key: "nesting", name: LimitName::Nesting, range: 1..=64, unit: 1 },
+    LimitKey { key: "tools", name: LimitName::Tools, range: 1..=10_000, unit: 1 },
+    LimitKey { key: "command-output-mib", name: LimitName::CommandOutputBytes, range: 1..=1_048_576, unit: MIB },
+];
 
 /// The limits that a manifest sets; see [`Limits`] for what each means. Those left out keep their defaults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -127,6 +175,63 @@ pub struct LimitsSpec {
     pub output_bytes: Option<u64>,
     /// `nesting`.
     pub nesting: Option<u32>,
+    /// `tools`.
+    pub tools: Option<u64>,
+    /// `command-output-mib`, in bytes.
+    pub command_output_bytes: Option<u64>,
+}
+
+impl LimitsSpec {
+    /// Sets a limit to a number in the unit of its key, which is in the key's range.
+    pub(crate) fn set(&mut self, key: &LimitKey, number: u64) {
+        let value = Some(number.saturating_mul(key.unit));
+        match key.name {
+            LimitName::Memory => self.memory_bytes = value,
+            LimitName::TableElements => self.table_elements = value,
+            LimitName::CpuMs => self.cpu_ms = value,
+            LimitName::WallMs => self.wall_ms = value,
+            LimitName::HostCallBytes => self.host_call_bytes = value,
+            LimitName::Handles => self.handles = value,
+            LimitName::OutputBytes => self.output_bytes = value,
+            LimitName::Nesting => self.nesting = value.and_then(|value| u32::try_from(value).ok()),
+            LimitName::Tools => self.tools = value,
+            LimitName::CommandOutputBytes => self.command_output_bytes = value,
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LimitsSpec {
+    /// From a map with the keys of a manifest's `[limits]`, as the user's settings have it.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        let mut spec = Self::default();
+        for (name, number) in BTreeMap::<String, u64>::deserialize(deserializer)? {
+            let Some(key) = LIMIT_KEYS.iter().find(|known| known.key == name) else {
+                let known: Vec<&str> = LIMIT_KEYS.iter().map(|known| known.key).collect();
+                return Err(D::Error::custom(format!("`{name}` is no limit; the limits are {}", known.join(", "))));
+            };
+            if !key.range.contains(&number) {
+                let (least, most) = (key.range.start(), key.range.end());
+                return Err(D::Error::custom(format!("`{name}` has to be a whole number from {least} to {most}")));
+            }
+            spec.set(key, number);
+        }
+        Ok(spec)
+    }
+}
+
+/// The limits that the user sets, over those that manifests set: by plugin, and with `*` for all that are not named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+pub struct UserLimits(BTreeMap<String, LimitsSpec>);
+
+impl UserLimits {
+    /// The limits of a plugin: the defaults, then what its manifest sets, then what the user sets for all plugins,
+    /// then what the user sets for this one.
+    pub fn of(&self, plugin: &str, manifest: &LimitsSpec) -> Limits {
+        let user = ["*", plugin].into_iter().filter_map(|name| self.0.get(name));
+        user.fold(Limits::default().with(manifest), |limits, spec| limits.with(spec))
+    }
 }
 
 /// A limit's name, as errors carry it.
@@ -148,11 +253,15 @@ pub enum LimitName {
     OutputBytes,
     /// [`Limits::nesting`].
     Nesting,
+    /// [`Limits::tools`].
+    Tools,
+    /// [`Limits::command_output_bytes`].
+    CommandOutputBytes,
 }
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Memory,
         Self::TableElements,
         Self::CpuMs,
@@ -161,6 +270,8 @@ impl LimitName {
         Self::Handles,
         Self::OutputBytes,
         Self::Nesting,
+        Self::Tools,
+        Self::CommandOutputBytes,
     ];
 
     /// The name.
@@ -174,6 +285,8 @@ impl LimitName {
             Self::Handles => "handles",
             Self::OutputBytes => "output-bytes",
             Self::Nesting => "nesting",
+            Self::Tools => "tools",
+            Self::CommandOutputBytes => "command-output-bytes",
         }
     }
 }
@@ -211,6 +324,46 @@ mod tests {
         assert_eq!(limits.with(&spec), Limits { memory_bytes: 5, wall_ms: None, nesting: 1, ..limits });
         let spec = LimitsSpec { wall_ms: Some(7), ..Default::default() };
         assert_eq!(limits.with(&spec).value(LimitName::WallMs), Some(7));
+    }
+
+    #[test]
+    fn the_user_has_the_last_word() {
+        let user: UserLimits = serde_json::from_str(
+            r#"{"*": {"cpu-ms": 5, "memory-mib": 1}, "mine": {"cpu-ms": 7, "wall-ms": 0, "command-output-mib": 2}}"#,
+        )
+        .unwrap();
+        let manifest = LimitsSpec { cpu_ms: Some(9), handles: Some(3), ..Default::default() };
+        let other = Limits { cpu_ms: 5, memory_bytes: MIB, handles: 3, ..Limits::default() };
+        assert_eq!(user.of("other", &manifest), other);
+        let mine = Limits { cpu_ms: 7, wall_ms: None, command_output_bytes: 2 * MIB, ..other };
+        assert_eq!(user.of("mine", &manifest), mine);
+    }
+
+    #[test]
+    fn a_limit_that_is_none_or_out_of_bounds_is_an_error_that_says_so() {
+        for (text, says) in [
+            (r#"{"x": {"memory": 1}}"#, "`memory` is no limit; the limits are memory-mib,"),
+            (r#"{"x": {"nesting": 0}}"#, "`nesting` has to be a whole number from 1 to 64"),
+            (r#"{"x": {"cpu-ms": -1}}"#, "u64"),
+            (r#"{"x": 1}"#, "map"),
+        ] {
+            let error = serde_json::from_str::<UserLimits>(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_limit_can_be_written() {
+        for name in LimitName::ALL {
+            let key = LIMIT_KEYS.iter().find(|key| key.name == name).unwrap();
+            let mut spec = LimitsSpec::default();
+            spec.set(key, *key.range.end());
+            let limits = Limits::default().with(&spec);
+            assert_eq!(limits.value(name), Some(key.range.end() * key.unit));
+            let user: UserLimits =
+                serde_json::from_value(serde_json::json!({"x": {key.key: key.range.end()}})).unwrap();
+            assert_eq!(user.of("x", &LimitsSpec::default()), limits);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::limits::LimitsSpec;
+use crate::limits::{LIMIT_KEYS, LimitsSpec};
 use crate::text::{printable, serialize_as_text};
 use crate::toml_source::{ManifestError, Section, Source};
 use crate::wants::Wants;
@@ -94,13 +94,11 @@ pub struct Manifest {
     pub contract: ContractVersion,
     /// What it asks for.
     pub wants: Wants,
+    /// The built-in tools that its own tools of the same names are to stand in for.
+    pub replaces: Vec<String>,
     /// The limits it sets.
     pub limits: LimitsSpec,
 }
-
-const MIB: u64 = 1024 * 1024;
-/// A day, in milliseconds: more is no limit, and `wall-ms = 0` says so.
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Manifest {
     /// Reads a manifest. `file` is what error messages call it.
@@ -108,7 +106,7 @@ impl Manifest {
         let source = Source { file, text, reasons: true };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
-        let mut keys = vec!["name", "version", "description", "contract", "limits"];
+        let mut keys = vec!["name", "version", "description", "contract", "replaces", "limits"];
         keys.extend(Wants::KEYS);
         root.only(&keys)?;
         let version = root.text("version")?.ok_or_else(|| root.missing("version", "\"0.1.0\""))?;
@@ -121,6 +119,7 @@ impl Manifest {
             description: root.text("description")?.map(|text| text.value.to_owned()).unwrap_or_default(),
             contract: root.required("contract", &format!("\"{}\"", ContractVersion::CURRENT))?,
             wants: Wants::read(&root)?,
+            replaces: read_tool_names(&root, "replaces")?,
             limits: root.table("limits")?.map_or(Ok(LimitsSpec::default()), |section| read_limits(&section))?,
         })
     }
@@ -133,33 +132,38 @@ impl Manifest {
             description: String::new(),
             contract: ContractVersion::CURRENT,
             wants: Wants::default(),
+            replaces: Vec::new(),
             limits: LimitsSpec::default(),
         }
     }
 }
 
+/// A list of tool names, each once.
+pub(crate) fn read_tool_names(section: &Section<'_>, key: &str) -> Result<Vec<String>, ManifestError> {
+    let Some(list) = section.texts(key)? else { return Ok(Vec::new()) };
+    let mut names: Vec<String> = Vec::new();
+    for name in list.value {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(plain) {
+            let reason = format!("`{key}`: `{name}` can not name a tool");
+            return Err(section.source().error(list.span, reason, "name tools as `atoll tool list` does"));
+        }
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
 fn read_limits(section: &Section<'_>) -> Result<LimitsSpec, ManifestError> {
-    section.only(&[
-        "memory-mib",
-        "table-elements",
-        "cpu-ms",
-        "wall-ms",
-        "host-call-mib",
-        "handles",
-        "output-mib",
-        "nesting",
-    ])?;
-    let mib = |key, most| Ok(section.number(key, 1..=most)?.map(|mib| mib * MIB));
-    Ok(LimitsSpec {
-        memory_bytes: mib("memory-mib", 4096)?,
-        table_elements: section.number("table-elements", 1..=10_000_000)?,
-        cpu_ms: section.number("cpu-ms", 1..=DAY_MS)?,
-        wall_ms: section.number("wall-ms", 0..=DAY_MS)?,
-        host_call_bytes: mib("host-call-mib", 1024)?,
-        handles: section.number("handles", 1..=1_000_000)?,
-        output_bytes: mib("output-mib", 1024)?,
-        nesting: section.number("nesting", 1..=64)?.and_then(|nesting| u32::try_from(nesting).ok()),
-    })
+    section.only(&LIMIT_KEYS.each_ref().map(|key| key.key))?;
+    let mut spec = LimitsSpec::default();
+    for key in &LIMIT_KEYS {
+        if let Some(number) = section.number(key.key, key.range.clone())? {
+            spec.set(key, number);
+        }
+    }
+    Ok(spec)
 }
 
 serialize_as_text!(PluginName, ContractVersion);

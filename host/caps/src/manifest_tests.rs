@@ -189,3 +189,18 @@ proptest! {
         prop_assert!(one_line(Manifest::parse(&FULL[..cut], "p.toml")));
     }
 }
+
+#[test]
+fn tools_to_stand_in_for_are_named_each_once() {
+    let with = |list: &str| {
+        Manifest::parse(&format!("name = \"x\"\nversion = \"1\"\ncontract = \"0.1\"\nreplaces = {list}\n"), "p.toml")
+    };
+    assert_eq!(with("[\"read\", \"my_tool-2\", \"read\"]").unwrap().replaces, ["read", "my_tool-2"]);
+    for (list, error) in [
+        ("[\"*\"]", "p.toml:4:12: `replaces`: `*` can not name a tool; name tools as `atoll tool list` does"),
+        ("[\"\"]", "p.toml:4:12: `replaces`: `` can not name a tool; name tools as `atoll tool list` does"),
+    ] {
+        assert_eq!(with(list).unwrap_err().to_string(), error);
+    }
+    assert!(with("\"read\"").is_err());
+}

@@ -72,6 +72,30 @@ serialize_as_text!(SecretPattern);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn never_panics(text in any::<String>(), name in any::<String>()) {
+            if let Ok(pattern) = SecretPattern::parse(&text) {
+                pattern.matches(&name);
+                prop_assert_eq!(SecretPattern::parse(&pattern.to_string()), Ok(pattern));
+            }
+        }
+
+        #[test]
+        fn never_means_more_than_it_says(text in "[ab/]{0,3}\\*?", name in "[ab/*]{0,4}", other in "[ab/]{0,3}\\*?") {
+            let Ok(pattern) = SecretPattern::parse(&text) else { return Ok(()) };
+            let expected = match text.strip_suffix('*') {
+                Some(start) => !name.is_empty() && name.starts_with(start),
+                None => name == text,
+            };
+            prop_assert_eq!(pattern.matches(&name), expected);
+            if let Ok(other) = SecretPattern::parse(&other) {
+                prop_assert!(!(pattern.matches(&name) && other.matches(&name)) || pattern.may_overlap(&other));
+            }
+        }
+    }
 
     #[test]
     fn names() {

@@ -10,6 +10,7 @@ use crate::origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePatte
 use crate::path_pattern::{Access, RootPattern};
 use crate::scope::Capability;
 use crate::secret_pattern::SecretPattern;
+use crate::text::shell_word;
 use crate::toml_source::{ManifestError, Section};
 
 /// A root of files.
@@ -247,8 +248,75 @@ impl Wants {
         }
     }
 
+    /// Removes what is listed; the reasons do not matter, and a program goes whatever arguments it may have. Gives what
+    /// was not there, as [`Wants::describe`] puts it.
+    pub fn remove(&mut self, less: &Self) -> Vec<String> {
+        fn take<T>(list: &mut Vec<T>, less: &[T], same: impl Fn(&T, &T) -> bool, missing: &mut Vec<T>)
+        where
+            T: Clone,
+        {
+            for item in less {
+                let before = list.len();
+                list.retain(|known| !same(known, item));
+                if list.len() == before {
+                    missing.push(item.clone());
+                }
+            }
+        }
+        let mut missing = Self::default();
+        take(&mut self.files, &less.files, |a, b| (&a.root, a.access) == (&b.root, b.access), &mut missing.files);
+        take(&mut self.http, &less.http, |a, b| (&a.origin, &a.methods) == (&b.origin, &b.methods), &mut missing.http);
+        let same_program = |a: &ProcessWant, b: &ProcessWant| a.command.program == b.command.program;
+        take(&mut self.process, &less.process, same_program, &mut missing.process);
+        let same_secret = |a: &SecretWant, b: &SecretWant| (&a.name, a.reveal) == (&b.name, b.reveal);
+        take(&mut self.secrets, &less.secrets, same_secret, &mut missing.secrets);
+        for (capability, reason) in &less.flags {
+            if self.flags.remove(capability).is_none() {
+                missing.flags.insert(*capability, reason.clone());
+            }
+        }
+        missing.describe()
+    }
+
+    /// Each scope and each capability without scopes by itself.
+    pub fn parts(&self) -> Vec<(Capability, Self)> {
+        let one = Self::default;
+        let files = self.files.iter().map(|want| (Capability::Files, Self { files: vec![want.clone()], ..one() }));
+        let http = self.http.iter().map(|want| (Capability::Http, Self { http: vec![want.clone()], ..one() }));
+        let process =
+            self.process.iter().map(|want| (Capability::Process, Self { process: vec![want.clone()], ..one() }));
+        let secrets =
+            self.secrets.iter().map(|want| (Capability::Secrets, Self { secrets: vec![want.clone()], ..one() }));
+        let flags = self.flags.iter().map(|(capability, reason)| {
+            (*capability, Self { flags: BTreeMap::from([(*capability, reason.clone())]), ..one() })
+        });
+        files.chain(http).chain(process).chain(secrets).chain(flags).collect()
+    }
+
+    /// The reason of the first want, as the plugin's author puts it. Meant for one of [`Wants::parts`].
+    pub fn reason(&self) -> &str {
+        let reasons = (self.files.iter().map(|want| &want.reason))
+            .chain(self.http.iter().map(|want| &want.reason))
+            .chain(self.process.iter().map(|want| &want.reason))
+            .chain(self.secrets.iter().map(|want| &want.reason))
+            .chain(self.flags.values());
+        reasons.map(String::as_str).next().unwrap_or_default()
+    }
+
+    /// The options of `atoll plugin grant` and `revoke` that name all this, each quoted for a shell. A program is
+    /// named without its arguments, for which there is no option.
+    pub fn to_arguments(&self) -> Vec<String> {
+        let option = |key: &str, value: &str| format!("--{key} {}", shell_word(value));
+        let mut arguments: Vec<String> = self.files.iter().map(|want| option("files", &want.to_argument())).collect();
+        arguments.extend(self.http.iter().map(|want| option("http", &want.to_argument())));
+        arguments.extend(self.process.iter().map(|want| option("process", &want.command.program.to_string())));
+        arguments.extend(self.secrets.iter().map(|want| option("secret", &want.to_argument())));
+        arguments.extend(self.flags.keys().map(|capability| format!("--{capability}")));
+        arguments
+    }
+
     /// Whether a use of the capability could be allowed by both.
-    pub(crate) fn may_share(&self, other: &Self, capability: Capability) -> bool {
+    pub fn may_share(&self, other: &Self, capability: Capability) -> bool {
         fn any<T>(a: &[T], b: &[T], meet: impl Fn(&T, &T) -> bool) -> bool {
             a.iter().any(|a| b.iter().any(|b| meet(a, b)))
         }

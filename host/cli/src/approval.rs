@@ -72,8 +72,8 @@ impl Approver for TerminalApprover {
     }
 
     fn remember(&self, grant: &LastingGrant) -> Result<(), String> {
-        let written = Grants::update(&self.grants, |grants| match &grant.digest {
-            Some(digest) => grants.grant(&grant.plugin, digest, &grant.wants),
+        let written = Grants::update(&self.grants, |grants| match &grant.pin {
+            Some(pin) => grants.grant(&grant.plugin, pin, &grant.wants),
             None => grants.grant_builtin(&grant.plugin, &grant.wants.files),
         });
         written.map_err(|error| {

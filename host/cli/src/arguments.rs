@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -29,6 +29,62 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) prompt: PromptArguments,
+    #[command(flatten)]
+    pub(crate) trust: TrustArguments,
+}
+
+impl Arguments {
+    /// Reads the command line.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        Self::try_parse_from(spelt_out(std::env::args_os()))
+    }
+}
+
+/// `-na` is one option, the short form of `--no-approve`, and not two of a letter each. Options about trust may come
+/// before a subcommand, too, where others would mean that there is none.
+fn spelt_out(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments = arguments.peekable();
+    let mut spelt: Vec<OsString> = arguments.next().into_iter().collect();
+    let is_about_trust = |argument: &OsString| ["-a", "--approve", "-na", "--no-approve"].iter().any(|o| argument == o);
+    let mut early = Vec::new();
+    while let Some(argument) = arguments.next_if(is_about_trust) {
+        early.push(if argument == "-na" { "--no-approve".into() } else { argument });
+    }
+    let mut options = true;
+    for argument in arguments {
+        if options && argument == "--" {
+            spelt.append(&mut early);
+        }
+        options &= argument != "--";
+        // After these comes a list that may look like an option.
+        let is_value = spelt.last().is_some_and(|before| before == "-t" || before == "--tools");
+        spelt.push(if options && !is_value && argument == "-na" { "--no-approve".into() } else { argument });
+    }
+    spelt.append(&mut early);
+    spelt
+}
+
+/// Whether the project in the working directory is trusted, for this run.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct TrustArguments {
+    /// Trust the project in this directory for this run: its settings, plugins and skills count.
+    #[arg(short = 'a', long, global = true, conflicts_with = "no_approve")]
+    approve: bool,
+    /// Do not trust it for this run (also -na).
+    #[arg(long, global = true)]
+    no_approve: bool,
+}
+
+impl TrustArguments {
+    /// What was said, if anything.
+    pub(crate) fn for_this_run(self) -> Option<bool> {
+        match (self.approve, self.no_approve) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
+    }
 }
 
 /// How a run's events are shown.
@@ -63,6 +119,9 @@ pub(crate) struct PromptArguments {
     /// Leave out AGENTS.md, CLAUDE.md and the like.
     #[arg(long)]
     pub(crate) no_context_files: bool,
+    /// Run what tools start under bubblewrap: no network, writing in the workspace only.
+    #[arg(long)]
+    pub(crate) sandbox_bash: bool,
     /// What to do. @FILE adds a file. Several messages are carried out one after the other. Text on standard input
     /// goes before the first, with a blank line between; `-` waits for it however long it takes.
     #[arg(value_name = "MESSAGE")]
@@ -82,10 +141,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ToolCommand,
     },
-    /// Look at plugins.
+    /// Manage plugins: look at them, install and remove them, and say what they may do.
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
+    },
+    /// Say which projects are trusted.
+    Trust {
+        #[command(subcommand)]
+        command: TrustCommand,
     },
     /// Say what is set up, what is not, and how to fix it.
     Doctor {
@@ -115,6 +179,9 @@ pub(crate) enum ToolCommand {
         /// Its arguments, a JSON object.
         #[arg(value_name = "JSON", default_value = "{}")]
         arguments: String,
+        /// Run what the tool starts under bubblewrap: no network, writing in the workspace only.
+        #[arg(long)]
+        sandbox_bash: bool,
         /// Print the whole record.
         #[arg(long)]
         json: bool,
@@ -123,13 +190,72 @@ pub(crate) enum ToolCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Show what a component exports and imports, what it asks for and what it would get. It is not run.
-    Inspect {
-        /// The component.
-        file: PathBuf,
+    /// List the plugins: yours, those of a trusted project, and the built-in ones.
+    List {
         /// As JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Show what a plugin exports and imports, what it asks for and what it would get. It is not run.
+    Inspect {
+        /// The name of a plugin, or a component's file.
+        #[arg(value_name = "NAME|FILE")]
+        plugin: PathBuf,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy a plugin into Atoll's directory, after showing what it asks for.
+    Install(InstallArguments),
+    /// Remove a plugin, with its grants and whatever it has stored.
+    Remove {
+        /// The plugin.
+        name: String,
+        /// Do not ask.
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Load a plugin again that was switched off.
+    Enable {
+        /// The plugin.
+        name: String,
+    },
+    /// Switch a plugin off: it stays, with its grants, but is not loaded.
+    Disable {
+        /// The plugin.
+        name: String,
+    },
+    /// Allow a plugin something that its manifest asks for.
+    Grant {
+        /// The plugin.
+        name: String,
+        #[command(flatten)]
+        what: GrantArguments,
+    },
+    /// Take back what a plugin was granted.
+    Revoke {
+        /// The plugin.
+        name: String,
+        #[command(flatten)]
+        what: GrantArguments,
+    },
+    /// Check that plugins are what was installed, and can be loaded. Exits with 1 if anything is wrong.
+    Verify {
+        /// The plugins; all of yours and the project's if none is named.
+        names: Vec<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a manifest into a component, so that it is one file.
+    Pack {
+        /// The component.
+        component: PathBuf,
+        /// The manifest, a plugin.toml.
+        manifest: PathBuf,
+        /// Where to write it, instead of the component's own file.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
     /// Show what plugins have used: files, requests, programs, and what was denied. Newest last.
     Log {
@@ -149,4 +275,122 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to install, and how.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArguments {
+    /// A component's file, with its plugin.toml beside it or inside; or where to fetch one, over https.
+    #[arg(value_name = "FILE|URL")]
+    pub(crate) source: String,
+    /// What to call it, instead of what its manifest says.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Fail unless the component has this SHA-256.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) sha256: Option<String>,
+    /// Do not ask. It is granted nothing, unless --grant-all says so.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Grant all that its manifest asks for now.
+    #[arg(long)]
+    pub(crate) grant_all: bool,
+    /// Print the outcome as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What to grant, or to take back.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct GrantArguments {
+    /// Files in a directory and below it: $workspace, ~/… or an absolute path, then :read or :read-write.
+    #[arg(long, value_name = "PATH[:ACCESS]")]
+    pub(crate) files: Vec<String>,
+    /// Requests to an origin, such as https://api.example.com:POST; GET without a method, ANY for all.
+    #[arg(long, value_name = "ORIGIN[:METHODS]")]
+    pub(crate) http: Vec<String>,
+    /// Starting a program, by its bare name or its absolute path.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) process: Vec<String>,
+    /// Using a secret; with :reveal, also reading it.
+    #[arg(long, value_name = "NAME[:reveal]")]
+    pub(crate) secret: Vec<String>,
+    /// A one-shot HTTP listener on the loopback address.
+    #[arg(long)]
+    pub(crate) listener: bool,
+    /// A private store.
+    #[arg(long)]
+    pub(crate) store: bool,
+    /// The tool table.
+    #[arg(long)]
+    pub(crate) table: bool,
+    /// The session.
+    #[arg(long)]
+    pub(crate) session: bool,
+    /// Asking models.
+    #[arg(long)]
+    pub(crate) models: bool,
+    /// Talking to the person.
+    #[arg(long)]
+    pub(crate) ui: bool,
+    /// Standing in for a built-in tool with one of its own.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) replace: Vec<String>,
+    /// Everything: all its manifest asks for now; of `revoke`, all it has.
+    #[arg(long, conflicts_with_all = [
+        "files", "http", "process", "secret", "listener", "store", "table", "session", "models", "ui", "replace",
+    ])]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Show what is saved, and whether this directory is trusted.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust a project and what is below it: its settings, plugins and skills count.
+    Allow {
+        /// The project's directory; this one if none is named.
+        directory: Option<PathBuf>,
+    },
+    /// Never trust a project, nor what is below it.
+    Deny {
+        /// The project's directory; this one if none is named.
+        directory: Option<PathBuf>,
+    },
+    /// Forget what is saved for a directory.
+    Forget {
+        /// The directory; this one if none is named.
+        directory: Option<PathBuf>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelt(line: &str) -> String {
+        let words = spelt_out(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn options_about_trust_may_stand_anywhere_and_na_is_one() {
+        for (line, same) in [
+            ("atoll -na -p hi", "atoll -p hi --no-approve"),
+            ("atoll -a tool list", "atoll tool list -a"),
+            ("atoll -a -p -- hi", "atoll -p -a -- hi"),
+            ("atoll", "atoll"),
+            ("atoll tool list -na", "atoll tool list --no-approve"),
+            ("atoll -t -na -p hi", "atoll -t -na -p hi"),
+            ("atoll --tools -na -na", "atoll --tools -na --no-approve"),
+            ("atoll -p -- -na", "atoll -p -- -na"),
+        ] {
+            assert_eq!(spelt(line), same);
+        }
+    }
 }

@@ -7,35 +7,103 @@ use std::{
 };
 
 use anyhow::Context as _;
-use atoll_agent::{Pipeline, models::Models, settings::Settings};
-use atoll_caps::{Digest, Effective, GrantState, Grants, Manifest, PluginName};
+use atoll_agent::{
+    Pipeline,
+    models::Models,
+    settings::{BashSandbox, Settings},
+};
+use atoll_caps::{Effective, Grants};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, UserPlugin};
-use atoll_table::{Registration, Table, model::ModelProvider};
+use atoll_table::{Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
-use crate::{approval::TerminalApprover, builtins, directories::Directories, exit, signals::Stop, terminal};
+use crate::{
+    approval::TerminalApprover,
+    arguments::TrustArguments,
+    builtins,
+    directories::Directories,
+    exit,
+    installed::{Catalog, Installed, PluginFiles},
+    project::Project,
+    signals::Stop,
+    terminal,
+};
 
 /// The parts that every command which runs plugins needs.
 pub(crate) struct Parts {
     pub(crate) directories: Directories,
     pub(crate) settings: Settings,
+    pub(crate) project: Project,
     pub(crate) host: Arc<PluginHost>,
     grants: OnceLock<Grants>,
     audit: Option<AuditLog>,
 }
 
+/// A plugin of the user's or of a project's, ready to use.
+struct Loaded {
+    origin: Origin,
+    /// The built-in tools that its own may stand in for.
+    replaces: Vec<String>,
+    plugin: LoadedPlugin,
+}
+
 impl Parts {
-    /// Reads the settings and sets up the sandbox, with `cwd` (or the working directory) as the workspace.
-    pub(crate) fn new(cwd: Option<&Path>) -> anyhow::Result<Self> {
+    /// Reads the settings and sets up the sandbox, with the working directory as the workspace. What the project there
+    /// brings counts if it is trusted; `may_ask` says whether the user may be asked about that.
+    pub(crate) fn new(trust: TrustArguments, may_ask: bool) -> anyhow::Result<Self> {
+        let directories = Directories::find()?;
+        let user = directories.settings();
+        let mut settings = Settings::load(&user)?;
+        let project = Project::decide(&directories, settings.default_project_trust, trust, may_ask);
+        if let Some(path) = project.settings() {
+            let refused;
+            (settings, refused) = Settings::load_with_project(&user, &path)?;
+            for key in refused {
+                let path = path.display();
+                terminal::note(format_args!("{path}: `{key}` is left out: only your own settings may say that"));
+            }
+        }
+        if let Some(path) = project.grants() {
+            let path = path.display();
+            terminal::note(format_args!("{path} is left out: a project grants nothing; use `atoll plugin grant`"));
+        }
+        let places = directories.places(&settings, &directories.cwd, project.skills());
+        Self::with(directories, settings, project, places)
+    }
+
+    /// The same with another folder as the workspace, and without any project.
+    pub(crate) fn in_folder(cwd: &Path) -> anyhow::Result<Self> {
         let directories = Directories::find()?;
         let settings = Settings::load(&directories.settings())?;
-        let places = directories.places(&settings, cwd.unwrap_or(&directories.cwd));
+        let places = directories.places(&settings, cwd, Vec::new());
+        let project = Project::none(&directories);
+        Self::with(directories, settings, project, places)
+    }
+
+    fn with(
+        directories: Directories,
+        settings: Settings,
+        project: Project,
+        places: atoll_engine::Places,
+    ) -> anyhow::Result<Self> {
         let host = PluginHost::new(places)?;
+        host.set_user_limits(settings.limits.clone());
         let audit = start_audit_log(&directories, &settings);
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
         }
-        Ok(Self { host: Arc::new(host), directories, settings, grants: OnceLock::new(), audit })
+        let parts = Self { host: Arc::new(host), directories, settings, project, grants: OnceLock::new(), audit };
+        parts.confine_programs(parts.settings.bash.sandbox == BashSandbox::Bubblewrap);
+        Ok(parts)
+    }
+
+    /// Has programs that plugins start run in a sandbox, if `wanted`. Nothing takes that back.
+    pub(crate) fn confine_programs(&self, wanted: bool) {
+        if wanted {
+            let Directories { atoll_home, cache, .. } = &self.directories;
+            let sessions = self.settings.session_dir.clone().filter(|path| path.is_absolute());
+            self.host.confine_processes([atoll_home.clone(), cache.clone()].into_iter().chain(sessions).collect());
+        }
     }
 
     /// Asks the person at the terminal about what is not granted, if there is one. To be called before plugins are
@@ -71,19 +139,28 @@ impl Parts {
         Ok(Models::load(&self.directories.models(), environment)?)
     }
 
-    /// Loads all tools, built-in ones first. A plugin of the user's that can not be used is reported and left out.
+    /// Loads all tools, built-in ones first. A plugin that can not be used is reported and left out.
     pub(crate) async fn tools(&self) -> anyhow::Result<(Pipeline, Vec<LoadedPlugin>)> {
-        let (table, user) = tokio::join!(self.builtin_table(), self.user_plugins());
+        let (table, others) = tokio::join!(self.builtin_table(), self.other_plugins());
         let mut table = table?;
-        for plugin in &user {
-            if let Err(error) = register(&mut table, Registration::user(&plugin.name), plugin) {
+        let mut plugins = Vec::new();
+        for Loaded { origin, replaces, plugin } in others {
+            let who = Registration { plugin: plugin.name.clone(), origin, replaces };
+            if let Err(error) = register(&mut table, who, &plugin) {
                 terminal::note(format_args!("the plugin {} is left out: {error}", plugin.name));
             }
+            plugins.push(plugin);
         }
         if let Some(selection) = &self.settings.default_tools {
             table.select(selection).context("defaultTools in settings.json")?;
         }
-        Ok((Pipeline::new(table), user))
+        // A project's tools may be of a plugin that is not granted anything yet; that must not stop everything else.
+        if let Some(changes) = &self.settings.tool_changes
+            && let Err(error) = table.select(changes)
+        {
+            terminal::note(format_args!("defaultTools in .atoll/settings.json is left out: {error}"));
+        }
+        Ok((Pipeline::new(table), plugins))
     }
 
     /// The built-in tools alone.
@@ -119,32 +196,52 @@ impl Parts {
         })
     }
 
-    async fn user_plugins(&self) -> Vec<LoadedPlugin> {
-        let grants = self.grants();
-        let mut plugins = Vec::new();
-        for folder in std::fs::read_dir(self.directories.plugins()).into_iter().flatten().flatten() {
-            let folder = folder.path();
-            if folder.is_dir() {
-                match found(&folder, grants) {
-                    Ok(plugin) => plugins.push(plugin),
-                    Err(error) => {
-                        terminal::note(format_args!("the plugin in {} is left out: {error:#}", folder.display()));
-                    }
-                }
+    async fn other_plugins(&self) -> Vec<Loaded> {
+        let catalog = match Catalog::read(&self.directories, &self.project) {
+            Ok(catalog) => catalog,
+            Err(error) => {
+                terminal::note(format_args!("no plugin of yours is loaded: {error:#}"));
+                return Vec::new();
             }
+        };
+        for (folder, reason) in &catalog.strays {
+            terminal::note(format_args!("the plugin in {} is left out: {reason}", folder.display()));
         }
-        plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
-        let loading = plugins.into_iter().map(|plugin| {
-            let host = Arc::clone(&self.host);
-            async move {
-                let name = plugin.manifest.name.clone();
-                (name, tokio::spawn(async move { host.load_user(plugin).await }).await)
+        if catalog.plugins.is_empty() {
+            return Vec::new();
+        }
+        let grants = self.grants();
+        let loading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).filter_map(|installed| {
+            let files = match installed.read() {
+                Ok(files) => files,
+                Err(error) => {
+                    let folder = installed.folder.display();
+                    terminal::note(format_args!("the plugin in {folder} is left out: {error:#}"));
+                    return None;
+                }
+            };
+            let granted = files.granted(grants);
+            if granted.is_none() {
+                terminal::note(changed(&files));
             }
+            let replaces = match installed.origin {
+                Origin::User => grants.replaces(&files.manifest, &files.pin),
+                Origin::Builtin | Origin::Project => Vec::new(),
+            };
+            let effective = Effective::intersect(&files.manifest, granted.as_ref());
+            let PluginFiles { file, component, manifest, pin, .. } = files;
+            let host = Arc::clone(&self.host);
+            let loading =
+                tokio::spawn(
+                    async move { host.load_user(UserPlugin { file, component, manifest, effective, pin }).await },
+                );
+            Some(async move { (installed, replaces, loading.await) })
         });
         let mut loaded = Vec::new();
-        for (name, outcome) in join_all(loading).await {
+        for (installed, replaces, outcome) in join_all(loading).await {
+            let Installed { name, origin, .. } = installed;
             match outcome {
-                Ok(Ok(plugin)) => loaded.push(plugin),
+                Ok(Ok(plugin)) => loaded.push(Loaded { origin, replaces, plugin }),
                 Ok(Err(error)) => terminal::note(format_args!("the plugin {name} is left out: {error}")),
                 Err(error) => terminal::note(format_args!("the plugin {name} is left out: {error}")),
             }
@@ -167,41 +264,13 @@ fn start_audit_log(directories: &Directories, settings: &Settings) -> Option<Aud
     }
 }
 
-/// A plugin of the user's: a folder with `plugin.wasm` and, if it wants anything, `plugin.toml`.
-fn found(folder: &Path, grants: &Grants) -> anyhow::Result<UserPlugin> {
-    let file = folder.join("plugin.wasm");
-    let name: PluginName = folder
-        .file_name()
-        .and_then(|name| name.to_str())
-        .context("its name is not text")?
-        .parse()
-        .context("its name can not name a plugin")?;
-    let manifest = manifest_beside(&file, name)?;
-    let component = atoll_engine::read_component(&file)?;
-    let digest = Digest::of(&component);
-    let granted = match grants.for_plugin(&manifest.name, &digest) {
-        GrantState::Granted(wants) => Some(wants),
-        GrantState::Changed { .. } => {
-            terminal::note(format_args!(
-                "{} has changed since it was granted anything, so it is granted nothing; grant it again if you trust it",
-                file.display()
-            ));
-            None
-        }
-        GrantState::None => None,
-    };
-    let effective = Effective::intersect(&manifest, granted.as_ref());
-    Ok(UserPlugin { file, component, manifest, effective })
-}
-
-/// The manifest beside a component, or one that wants nothing.
-pub(crate) fn manifest_beside(file: &Path, name: PluginName) -> anyhow::Result<Manifest> {
-    let path = file.with_file_name("plugin.toml");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Manifest::parse(&text, &path.to_string_lossy())?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::bare(name)),
-        Err(error) => Err(error).with_context(|| format!("{} can not be read", path.display())),
-    }
+/// That a plugin's files are not those that were granted anything, and what to do about it.
+pub(crate) fn changed(files: &PluginFiles) -> String {
+    let name = &files.manifest.name;
+    format!(
+        "{} has changed since it was granted anything, so it is granted nothing; look at it with `atoll plugin inspect {name}`, and if you trust it, run atoll plugin grant {name} --all",
+        files.file.display()
+    )
 }
 
 fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), atoll_table::Error> {

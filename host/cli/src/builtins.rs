@@ -17,3 +17,13 @@ pub(crate) fn tools() -> Vec<&'static atoll_engine::Builtin> {
 pub(crate) fn provider(api: &str) -> Option<&'static atoll_engine::Builtin> {
     BUILTINS.iter().find(|builtin| builtin.name == api)
 }
+
+/// Every built-in plugin.
+pub(crate) fn all() -> &'static [atoll_engine::Builtin] {
+    BUILTINS
+}
+
+/// The built-in plugin of this name.
+pub(crate) fn by_name(name: &str) -> Option<&'static atoll_engine::Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == name)
+}

@@ -31,7 +31,7 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     for (name, text) in PROJECT {
         std::fs::write(cwd.join(name), text).with_context(|| format!("{name} could not be written"))?;
     }
-    let parts = Parts::new(Some(&cwd))?;
+    let parts = Parts::in_folder(&cwd)?;
     // The demo is the same whatever the user's own plugins and models are.
     let pipeline = parts.builtin_tools().await?;
     let script = if fast { SCRIPT.replace("chunk-delay-ms: 12", "chunk-delay-ms: 0") } else { SCRIPT.to_owned() };

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use atoll_agent::settings::Settings;
+use atoll_caps::PluginName;
 use atoll_engine::{Places, spill_folder};
 
 /// Atoll's directory and what is in it.
@@ -53,22 +54,41 @@ impl Directories {
         self.atoll_home.join("plugins")
     }
 
-    /// The folder of this directory's sessions.
-    pub(crate) fn sessions(&self, settings: &Settings) -> PathBuf {
-        let all = settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"));
-        atoll_agent::session::folder(&all, &self.cwd)
+    /// Which plugins are switched off.
+    pub(crate) fn plugin_state(&self) -> PathBuf {
+        self.atoll_home.join("plugins.json")
     }
 
-    /// What plugins are told about places, with `cwd` as the workspace.
-    pub(crate) fn places(&self, settings: &Settings, cwd: &Path) -> Places {
+    /// What a plugin keeps with the `store` capability.
+    pub(crate) fn store_of(&self, plugin: &PluginName) -> PathBuf {
+        self.atoll_home.join("store").join(plugin.as_str())
+    }
+
+    /// Which projects are trusted.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.atoll_home.join("trust.json")
+    }
+
+    /// The folder of this directory's sessions.
+    pub(crate) fn sessions(&self, settings: &Settings) -> PathBuf {
+        atoll_agent::session::folder(&self.all_sessions(settings), &self.cwd)
+    }
+
+    fn all_sessions(&self, settings: &Settings) -> PathBuf {
+        settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"))
+    }
+
+    /// What plugins are told about places, with `cwd` as the workspace and these folders of skills.
+    pub(crate) fn places(&self, settings: &Settings, cwd: &Path, skills: Vec<PathBuf>) -> Places {
         Places {
             cwd: cwd.to_owned(),
             home: self.home.clone(),
             atoll_home: self.atoll_home.clone(),
             cache: self.cache.clone(),
+            sessions: self.cwd.join(self.all_sessions(settings)),
             // Not below the cache, which is out of reach of plugins: `read` has to reach what was spilled.
             spill: spill_folder(self.cache.join("spill")),
-            skills: Vec::new(),
+            skills,
             shell: settings.shell_path.clone(),
         }
     }

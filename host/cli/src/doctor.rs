@@ -2,10 +2,11 @@
 
 use std::{process::ExitCode, time::Instant};
 
-use atoll_agent::settings::Settings;
+use atoll_agent::settings::{BashSandbox, Settings};
 use serde::Serialize;
 
 use crate::{
+    arguments::TrustArguments,
     assemble::Parts,
     directories::Directories,
     exit::{ExitStatus, FAILED},
@@ -42,7 +43,7 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> {
     let directories = Directories::find()?;
     let mut findings = vec![Finding::ok("version", env!("CARGO_PKG_VERSION"))];
     findings.push(home(&directories));
@@ -53,7 +54,7 @@ pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
         }
     }
     let began = Instant::now();
-    match Parts::new(None) {
+    match Parts::new(trust, false) {
         Err(error) => {
             let fix = "if the line above names a file, correct it; otherwise this machine can not run the sandbox";
             findings.push(Finding::bad("sandbox", Verdict::Fail, format!("{error:#}"), fix));
@@ -63,6 +64,7 @@ pub(crate) async fn run(as_json: bool) -> anyhow::Result<ExitCode> {
             findings.push(tools(&parts).await);
             findings.extend(models(&parts).await);
             findings.push(shell(&parts));
+            findings.push(bash_sandbox(&parts));
         }
     }
     let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
@@ -157,6 +159,21 @@ async fn models(parts: &Parts) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether programs can be confined; that they can not is only bad where they have to be.
+fn bash_sandbox(parts: &Parts) -> Finding {
+    let check = "bash";
+    let wanted = parts.settings.bash.sandbox == BashSandbox::Bubblewrap;
+    match atoll_engine::find_bubblewrap(&parts.directories.cwd) {
+        Ok(path) if wanted => Finding::ok(check, format!("on, by {}", path.display())),
+        Ok(path) => Finding::ok(check, format!("off; {} works, --sandbox-bash switches it on", path.display())),
+        Err(reason) if wanted => {
+            let fix = "until then no program is started; bash.sandbox in settings.json switches it off";
+            Finding::bad(check, Verdict::Fail, reason, fix)
+        }
+        Err(reason) => Finding::ok(check, format!("off, and not to be had: {reason}")),
+    }
 }
 
 fn shell(parts: &Parts) -> Finding {

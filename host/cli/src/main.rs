@@ -10,21 +10,24 @@ mod directories;
 mod doctor;
 mod exit;
 mod input;
+mod installed;
 mod plugin;
 mod print_mode;
+mod project;
 mod show;
 mod signals;
 mod terminal;
 mod tool_command;
+mod trust_command;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
 use arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
@@ -52,12 +55,14 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
+        let trust = arguments.trust;
         match arguments.command {
-            None => print_mode::run(arguments.prompt).await,
+            None => print_mode::run(arguments.prompt, trust).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,
-            Some(Command::Tool { command }) => tool_command::run(command).await,
-            Some(Command::Plugin { command }) => plugin::run(command).await,
-            Some(Command::Doctor { json }) => doctor::run(json).await,
+            Some(Command::Tool { command }) => tool_command::run(command, trust).await,
+            Some(Command::Plugin { command }) => plugin::run(command, trust).await,
+            Some(Command::Trust { command }) => trust_command::run(&command, trust),
+            Some(Command::Doctor { json }) => doctor::run(json, trust).await,
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
         }
     });

@@ -14,7 +14,7 @@ use atoll_agent::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    arguments::{Mode, PromptArguments},
+    arguments::{Mode, PromptArguments, TrustArguments},
     assemble::Parts,
     exit::{ExitStatus, FAILED},
     input,
@@ -23,9 +23,11 @@ use crate::{
 };
 
 /// Carries out the prompts of the command line.
-pub(crate) async fn run(arguments: PromptArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(arguments: PromptArguments, trust: TrustArguments) -> anyhow::Result<ExitCode> {
+    // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
+    let parts = Parts::new(trust, arguments.mode == Mode::Text)?;
     let stop = Stop::watch()?;
-    let parts = Parts::new(None)?;
+    parts.confine_programs(arguments.sandbox_bash);
     if arguments.mode == Mode::Text {
         parts.ask_the_person(&stop);
     }

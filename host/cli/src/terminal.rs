@@ -1,7 +1,7 @@
 //! Standard output and standard error. Either may be closed or full at any time, so nothing is printed in a way that
 //! could panic: what belongs to standard output fails as an error, a note to the user is dropped.
 
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 /// Writes a line to standard output.
 ///
@@ -31,6 +31,27 @@ pub(crate) fn note(text: impl std::fmt::Display) {
 /// Writes a line to standard error as it is.
 pub(crate) fn plain(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether there is a person to ask: both the question and the answer go through a terminal.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks on standard error and reads a line. None at the end of the input, or if it can not be read.
+pub(crate) fn ask(question: &str) -> Option<String> {
+    let mut error = io::stderr().lock();
+    write!(error, "{question}").and_then(|()| error.flush()).ok()?;
+    let mut answer = String::new();
+    match io::stdin().lock().take(4096).read_line(&mut answer) {
+        Ok(1..) => Some(answer.trim().to_owned()),
+        _ => None,
+    }
+}
+
+/// Asks a question whose answer is no unless it is a plain yes.
+pub(crate) fn confirm(question: &str) -> bool {
+    ask(&format!("{question} [y/N] ")).is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Whether the program should end without a word because whoever read its output has gone.

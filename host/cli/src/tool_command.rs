@@ -8,22 +8,24 @@ use atoll_table::{Content, Registered, Table};
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::ToolCommand,
+    arguments::{ToolCommand, TrustArguments},
     assemble::Parts,
     exit::{DENIED, ExitStatus, FAILED},
     signals::Stop,
     terminal,
 };
 
-pub(crate) async fn run(command: ToolCommand) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: ToolCommand, trust: TrustArguments) -> anyhow::Result<ExitCode> {
     match command {
-        ToolCommand::List { json } => list(json).await,
-        ToolCommand::Call { name, arguments, json } => call(&name, &arguments, json).await,
+        ToolCommand::List { json } => list(json, trust).await,
+        ToolCommand::Call { name, arguments, sandbox_bash, json } => {
+            call(&name, &arguments, sandbox_bash, json, trust).await
+        }
     }
 }
 
-async fn list(as_json: bool) -> anyhow::Result<ExitCode> {
-    let (pipeline, _) = Parts::new(None)?.tools().await?;
+async fn list(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> {
+    let (pipeline, _) = Parts::new(trust, !as_json)?.tools().await?;
     pipeline.table(|table| {
         if as_json {
             let all: Vec<Value> = table.tools().iter().map(|entry| record(table, entry)).collect();
@@ -58,11 +60,19 @@ fn record(table: &Table, entry: &Arc<Registered>) -> Value {
     record
 }
 
-async fn call(name: &str, arguments: &str, as_json: bool) -> anyhow::Result<ExitCode> {
+async fn call(
+    name: &str,
+    arguments: &str,
+    sandbox_bash: bool,
+    as_json: bool,
+    trust: TrustArguments,
+) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
+    // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
+    let parts = Parts::new(trust, !as_json)?;
     let stop = Stop::watch()?;
-    let parts = Parts::new(None)?;
+    parts.confine_programs(sandbox_bash);
     parts.ask_the_person(&stop);
     let (pipeline, _) = parts.tools().await?;
     let calling = async {

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use atoll_caps::{Digest, Effective, PluginName, Wants};
+use atoll_caps::{Effective, Pin, PluginName, Wants};
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 
@@ -57,8 +57,8 @@ pub enum Answer {
 pub struct LastingGrant {
     /// To whom.
     pub plugin: PluginName,
-    /// The component it is pinned to; none for a built-in plugin.
-    pub digest: Option<Digest>,
+    /// The files it is pinned to; none for a built-in plugin.
+    pub pin: Option<Pin>,
     /// What.
     pub wants: Wants,
 }
@@ -153,7 +153,7 @@ impl Approvals {
             }
             Answer::Always => {
                 let plugin = caller.effective().plugin().clone();
-                let grant = LastingGrant { plugin, digest: caller.digest.clone(), wants: wants.clone() };
+                let grant = LastingGrant { plugin, pin: caller.pin.clone(), wants: wants.clone() };
                 if let Err(reason) = approver.remember(&grant) {
                     tracing::warn!(%reason, "a grant could not be written; it holds until the program ends");
                 }

@@ -200,7 +200,7 @@ impl Caller {
         let Some(offer) = &denied.offer else { return Decision::NotAsked };
         let question = Question {
             plugin: self.name.clone(),
-            is_builtin: self.digest.is_none(),
+            is_builtin: self.pin.is_none(),
             capability: the_use.capability,
             operation: the_use.operation.to_owned(),
             target: the_use.target.to_owned(),
@@ -227,9 +227,21 @@ impl Caller {
         operation: &'static str,
         path: &str,
         access: Access,
-        work: impl Fn(&Roots) -> Result<R, Error> + Send + Sync + 'static,
+        work: impl Fn(&Arc<Roots>) -> Result<R, Error> + Send + Sync + 'static,
         measure: impl Fn(&R) -> Option<u64>,
     ) -> Result<R, Error> {
+        Ok(self.files_with(operation, path, access, work, measure).await?.0)
+    }
+
+    /// The same, with how it came to be allowed.
+    pub(crate) async fn files_with<R: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &str,
+        access: Access,
+        work: impl Fn(&Roots) -> Result<R, Error> + Send + Sync + 'static,
+        measure: impl Fn(&R) -> Option<u64>,
+    ) -> Result<(R, Verdict), Error> {
         let work = Arc::new(work);
         let mut roots = self.roots();
         let mut verdict = Verdict::Allowed;
@@ -252,7 +264,7 @@ impl Caller {
             }
             let bytes = result.as_ref().ok().and_then(&measure);
             self.call.uses.add("files", operation, &shown, verdict, 1, bytes);
-            return result;
+            return result.map(|value| (value, verdict));
         }
         Err(Error::Failed(format!("{path} leads on through too many links that are not granted")))
     }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::permits::{MAX_CALLS, MAX_NESTED_CALLS, MAX_PREPARING};
+use crate::permits::{MAX_CALLS, MAX_MEMORIES, MAX_NESTED_CALLS, MAX_PREPARING, MAX_TABLES, TABLES_OF_A_PLACE};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How often running plugins are looked at. CPU limits are enforced to this precision.
@@ -31,6 +31,10 @@ const MAX_LONG_LIVED: usize = 152;
 /// How many instances may exist at once: those of calls, of their preparation and of their workers, and those that
 /// live as long as the session. Address space is reserved for each, memory is used only by those that run.
 const MAX_INSTANCES: u32 = (MAX_CALLS + MAX_NESTED_CALLS + MAX_PREPARING + MAX_WORKERS + MAX_LONG_LIVED) as u32;
+
+/// How many core instances one component may consist of; those made of a language's runtime have about twenty. The
+/// pool only counts them, so it allows as many for every instance.
+const MAX_CORE_INSTANCES: u32 = 40;
 
 /// The largest single memory of an instance: the whole of wasm's 32-bit space. What a plugin may really use is
 /// bounded by its own `memory` limit, over all its memories together.
@@ -98,14 +102,14 @@ pub fn engine(purpose: Purpose) -> wasmtime::Result<Engine> {
 fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(MAX_INSTANCES)
-        .total_core_instances(MAX_INSTANCES * 4)
+        .total_core_instances(MAX_INSTANCES * MAX_CORE_INSTANCES)
         .total_memories(MAX_INSTANCES)
-        .total_tables(MAX_INSTANCES * 2)
+        .total_tables(MAX_INSTANCES * TABLES_OF_A_PLACE)
         .total_stacks(MAX_INSTANCES)
-        .max_core_instances_per_component(40)
-        .max_memories_per_component(8)
-        .max_memories_per_module(8)
-        .max_tables_per_component(32)
+        .max_core_instances_per_component(MAX_CORE_INSTANCES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_memories_per_module(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
         .max_tables_per_module(8)
         .max_memory_size(MAX_MEMORY)
         .table_elements(100_000)

@@ -1,14 +1,20 @@
 //! The one way to the network. Every request and every redirect of it is checked here, and only here are secrets
 //! put into headers.
 
-use std::{sync::OnceLock, time::Duration};
+mod reach;
 
-use atoll_caps::Origin;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use atoll_caps::{Origin, printable};
 use atoll_table::Error;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
-    Client, Method, StatusCode, Url,
+    Client, ClientBuilder, Method, StatusCode, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect::Policy,
 };
@@ -20,7 +26,9 @@ use tokio::{
 use crate::{
     audit::{Uses, Verdict},
     call::{Caller, Use},
+    state::PluginContext,
 };
+use reach::{OutOfReach, Reach, Resolver};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -29,10 +37,31 @@ const QUEUE: usize = 16;
 /// The most redirects followed, whatever was asked for.
 const MAX_REDIRECTS: u32 = 20;
 
-/// The client, made when it is first needed.
+/// What a plugin may not set: it belongs to the connection and its ends, or would make the request another one than was
+/// checked.
+const FORBIDDEN_HEADERS: [&str; 13] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "proxy-authenticate",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+    "http2-settings",
+];
+
+/// The clients, each made when it is first needed. Connections are only shared within one, so that one which was made to
+/// an address that some plugin may use never serves another.
 #[derive(Default)]
 pub(crate) struct HttpClient {
-    client: OnceLock<Client>,
+    public: OnceLock<Client>,
+    loopback: OnceLock<Client>,
+    any: OnceLock<Client>,
 }
 
 /// A request's body.
@@ -63,20 +92,37 @@ pub(crate) struct Received {
 }
 
 impl HttpClient {
-    fn client(&self) -> Result<&Client, Error> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
+    /// The client for names that may lead as far as `reach`.
+    fn client(&self, reach: Reach) -> Result<Client, Error> {
+        let kept = match reach {
+            Reach::Public => &self.public,
+            Reach::Loopback => &self.loopback,
+            Reach::Any => &self.any,
+        };
+        if let Some(client) = kept.get() {
+            return Ok(client.clone());
         }
+        let client = Self::build(|builder| builder.dns_resolver(Arc::new(Resolver::new(reach))))?;
+        Ok(kept.get_or_init(|| client).clone())
+    }
+
+    /// Neither redirects nor proxies are ever followed by the client itself.
+    fn build(more: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Error> {
         // Fails only if another part of the process chose a provider before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        let builder = Client::builder()
             .redirect(Policy::none())
             .connect_timeout(CONNECT)
             .no_proxy()
-            .user_agent(concat!("atoll/", env!("CARGO_PKG_VERSION")))
+            .user_agent(concat!("atoll/", env!("CARGO_PKG_VERSION")));
+        more(builder)
             .build()
-            .map_err(|error| Error::Failed(format!("the network can not be set up: {}", causes(&error))))?;
-        Ok(self.client.get_or_init(|| client))
+            .map_err(|error| Error::Failed(format!("the network can not be set up: {}", causes(&error))))
+    }
+
+    /// The client, for what the host itself fetches. It follows no redirect.
+    pub(crate) fn plain(&self) -> Result<&Client, Error> {
+        self.client()
     }
 
     /// Sends a request for a plugin and waits for the response's head.
@@ -84,6 +130,11 @@ impl HttpClient {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
             Error::InvalidArguments(format!("`{}` is not an HTTP method", request.method.escape_debug()))
         })?;
+        if matches!(method, Method::CONNECT | Method::TRACE) {
+            return Err(Error::InvalidArguments(format!(
+                "the method {method} can not be used; it is no plain request"
+            )));
+        }
         let mut url = parse(&request.url)?;
         let limit = request.timeout;
         let idle = request.idle_timeout;
@@ -96,11 +147,32 @@ impl HttpClient {
                 let headers = headers(plugin, &origin, &hop.headers)?;
                 let used = HttpUse::new(plugin, &hop.method, &url, verdict);
                 let (replayable, sent) = body.split();
-                let mut builder = self.client()?.request(hop.method.clone(), url.clone()).headers(headers);
+                let client = self.client(reach_of(plugin, &origin))?;
+                let mut builder = client.request(hop.method.clone(), url.clone()).headers(headers.clone());
                 if let Some(sent) = sent {
                     builder = builder.body(sent);
                 }
-                let response = builder.send().await.map_err(|error| unreachable_server(&url, &error))?;
+                let (response, replayable) = match builder.send().await {
+                    Ok(response) => (response, replayable),
+                    Err(error) => match OutOfReach::reason_of(&error) {
+                        // Nothing was sent.
+                        Some(elsewhere) => {
+                            let client = granted_by_address(plugin, &origin, &hop.method, elsewhere)?;
+                            let again = replayable.ok_or_else(|| {
+                                Error::Failed(format!(
+                                    "{elsewhere}; send the body whole, for a stream can be sent once"
+                                ))
+                            })?;
+                            let (replayable, sent) = again.split();
+                            let mut builder = client.request(hop.method.clone(), url.clone()).headers(headers);
+                            if let Some(sent) = sent {
+                                builder = builder.body(sent);
+                            }
+                            (builder.send().await.map_err(|error| unreachable_server(&url, &error))?, replayable)
+                        }
+                        None => return Err(unreachable_server(&url, &error)),
+                    },
+                };
                 let next = match redirect_target(&url, &response) {
                     Some(next) if redirects < request.max_redirects.min(MAX_REDIRECTS) => next?,
                     _ => return Ok((response, used)),
@@ -169,8 +241,9 @@ impl Hop {
     }
 }
 
-fn parse(text: &str) -> Result<Url, Error> {
-    let url = Url::parse(text).map_err(|error| Error::InvalidArguments(format!("`{text}` is not a URL: {error}")))?;
+fn parse(given: &str) -> Result<Url, Error> {
+    let text = printable(given);
+    let url = Url::parse(given).map_err(|error| Error::InvalidArguments(format!("`{text}` is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Error::InvalidArguments(format!("`{text}`: only http and https can be fetched")));
     }
@@ -194,6 +267,52 @@ async fn check(plugin: &Caller, url: &Url, method: &str) -> Result<(Origin, Verd
         .permit(the_use, |effective| effective.check_http(&origin.scheme, &origin.host, origin.port, method, &models))
         .await?;
     Ok((origin, verdict))
+}
+
+/// How far a name that a request may go to may lead.
+fn reach_of(plugin: &PluginContext, origin: &Origin) -> Reach {
+    let is_model = || plugin.model_origins.read().unwrap_or_else(std::sync::PoisonError::into_inner).contains(origin);
+    if origin.host == "localhost" || origin.host.ends_with(".localhost") {
+        Reach::Loopback
+    } else if origin.host.parse::<IpAddr>().is_ok() || is_model() {
+        Reach::Any
+    } else {
+        Reach::Public
+    }
+}
+
+/// A client for a name that leads to addresses outside of the public internet, if the plugin may send the same request to
+/// those by their own names. It connects to these and no others.
+fn granted_by_address(
+    plugin: &Caller,
+    origin: &Origin,
+    method: &Method,
+    elsewhere: &OutOfReach,
+) -> Result<Client, Error> {
+    let effective = plugin.effective();
+    let check = |address: &IpAddr| {
+        effective.check_http(&origin.scheme, &address.to_string(), origin.port, method.as_str(), &[])
+    };
+    let granted: Vec<SocketAddr> = elsewhere
+        .addresses
+        .iter()
+        .filter(|address| check(address).is_ok())
+        .map(|address| SocketAddr::new(*address, origin.port))
+        .collect();
+    if granted.is_empty() {
+        let target = format!(
+            "{origin}, which leads to {}",
+            elsewhere.addresses.first().map_or_else(String::new, ToString::to_string)
+        );
+        plugin.denied(Use { capability: "http", operation: method.as_str(), target: &target }, Verdict::Denied);
+        let hint = elsewhere.addresses.first().and_then(|address| check(address).err()).map(|denied| denied.hint);
+        return Err(Error::Denied {
+            capability: "http".to_owned(),
+            target,
+            hint: hint.unwrap_or_else(|| "use a name that leads to a server of the public internet".to_owned()),
+        });
+    }
+    HttpClient::build(|builder| builder.resolve_to_addrs(&origin.host, &granted))
 }
 
 /// A request, written down when its answer has arrived or is given up.
@@ -228,7 +347,7 @@ fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -> Resu
     for (name, value) in given {
         let bad = |what: &str| Error::InvalidArguments(format!("the header `{}` {what}", name.escape_debug()));
         let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("has a malformed name"))?;
-        if ["host", "content-length", "transfer-encoding", "connection"].contains(&parsed.as_str()) {
+        if FORBIDDEN_HEADERS.contains(&parsed.as_str()) {
             return Err(bad("is the host's to set"));
         }
         let value = fill_in(plugin, origin, value)?;
@@ -347,7 +466,7 @@ fn unreachable_server(url: &Url, error: &reqwest::Error) -> Error {
 }
 
 /// The innermost reason, which says most: `connection refused` and the like.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(next) = innermost.source() {
         innermost = next;

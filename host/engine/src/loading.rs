@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Wants};
+use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
 use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
 use tokio::sync::Semaphore;
 use wasmtime::{
@@ -21,10 +21,11 @@ use crate::{
     audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
-    files::MutationLocks,
+    files::{MutationLocks, OpenFiles},
     http_client::HttpClient,
     linking,
     permits::Permits,
+    processes::Confinement,
     provider_plugin::ProviderPlugin,
     state::{Places, PluginContext, PluginState, Shared},
     tool_plugin::ToolPlugin,
@@ -58,6 +59,8 @@ pub struct UserPlugin {
     pub manifest: Manifest,
     /// What it may do.
     pub effective: Effective,
+    /// What its grants are pinned to.
+    pub pin: Pin,
 }
 
 /// A plugin, ready to use.
@@ -75,10 +78,6 @@ pub struct LoadedPlugin {
 /// What a file is, found out without running it.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// Its digest.
-    pub digest: Digest,
-    /// Its size in bytes.
-    pub size: u64,
     /// What it imports and exports.
     pub surface: Surface,
     /// Why it could not be used as it is, if so.
@@ -106,10 +105,13 @@ impl PluginHost {
             places,
             http: HttpClient::default(),
             locks: MutationLocks::default(),
+            open_files: OpenFiles::of_all(),
             ticker: Arc::new(ticker),
             permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
+            confinement: OnceLock::new(),
+            user_limits: RwLock::default(),
             audit: OnceLock::new(),
             approvals: Approvals::default(),
         };
@@ -121,9 +123,20 @@ impl PluginHost {
         *self.shared.process_env.write().unwrap_or_else(std::sync::PoisonError::into_inner) = variables;
     }
 
+    /// Sets the user's limits, for all plugins that are loaded from now on.
+    pub fn set_user_limits(&self, limits: UserLimits) {
+        *self.shared.user_limits.write().unwrap_or_else(std::sync::PoisonError::into_inner) = limits;
+    }
+
     /// From now on every use of a capability is written down there. To be called before plugins are loaded.
     pub fn set_audit_log(&self, log: AuditLog) {
         let _ = self.shared.audit.set(log);
+    }
+
+    /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and
+    /// in temporary files of its own only, and without seeing what is in `hidden`. If that can not be had, it does not run.
+    pub fn confine_processes(&self, hidden: Vec<PathBuf>) {
+        let _ = self.shared.confinement.set(Confinement::new(hidden));
     }
 
     /// From now on this one is asked about what only the user's grant is missing for. To be called before plugins are
@@ -145,14 +158,19 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_builtin`].
     pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
+        let (manifest, component) = self.builtin_component(builtin)?;
+        let effective = Effective::builtin_with(&manifest, added);
+        self.finish(&component, manifest, effective, None).await
+    }
+
+    fn builtin_component(&self, builtin: &Builtin) -> Result<(Manifest, Component), Error> {
         let manifest = Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
             .map_err(|error| Error::Failed(error.to_string()))?;
         // SAFETY: the bytes were made by the build and are part of this program.
         let component = unsafe { Component::deserialize(&self.engine, builtin.image) }.map_err(|reason| {
             Error::Failed(format!("the built-in plugin {} can not be used on this machine: {reason:#}", builtin.name))
         })?;
-        let effective = Effective::builtin_with(&manifest, added);
-        self.finish(&component, manifest, effective, None).await
+        Ok((manifest, component))
     }
 
     /// Loads a plugin of the user's, from the cache if it was compiled before.
@@ -162,22 +180,51 @@ impl PluginHost {
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let component = self.compile(&plugin.file, &plugin.component).await?;
-        let digest = Digest::of(&plugin.component);
-        self.finish(&component, plugin.manifest, plugin.effective, Some(digest))
+        self.finish(&component, plugin.manifest, plugin.effective, Some(plugin.pin))
             .await
             .map_err(|error| in_file(&plugin.file, error))
     }
 
-    /// Finds out what a file is. It is compiled, but not run.
+    /// Finds out what a component is, as [`read_component`] gave it. It is compiled, but not run. `file` is for messages.
     ///
     /// # Errors
     /// As [`Self::load_user`], if it is not a component at all.
-    pub async fn inspect(&self, file: &Path, effective: &Effective) -> Result<Inspection, Error> {
-        let bytes = read_component(file)?;
-        let component = self.compile(file, &bytes).await?;
+    pub async fn inspect(
+        &self,
+        file: &Path,
+        bytes: &[u8],
+        manifest: &Manifest,
+        effective: &Effective,
+    ) -> Result<Inspection, Error> {
+        let component = self.compile(file, bytes).await?;
         let surface = contract_check::surface(&self.engine, &component);
-        let refusal = contract_check::check(&surface, effective, false).err();
-        Ok(Inspection { digest: Digest::of(&bytes), size: bytes.len() as u64, surface, refusal })
+        let refusal =
+            contract_check::check_declared(manifest).and_then(|()| contract_check::check(&surface, effective, false));
+        Ok(Inspection { surface, refusal: refusal.err() })
+    }
+
+    /// Finds out what a built-in plugin is. It is not run.
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`].
+    pub fn inspect_builtin(&self, builtin: &Builtin) -> Result<(Manifest, Surface), Error> {
+        let (manifest, component) = self.builtin_component(builtin)?;
+        Ok((manifest, contract_check::surface(&self.engine, &component)))
+    }
+
+    /// Fetches a component for the user, over https or from this machine. It has still to be checked, with
+    /// [`check_component`].
+    ///
+    /// # Errors
+    /// `invalid-arguments` for a URL that is not fetched from, `not-found`, `unavailable`, `timeout`, or `failed` if it is
+    /// too large or redirects where it must not.
+    pub async fn download(&self, url: &str) -> Result<Vec<u8>, Error> {
+        crate::download::fetch(&self.shared.http, url, MAX_COMPONENT).await
+    }
+
+    fn limits(&self, manifest: &Manifest) -> Limits {
+        let user = self.shared.user_limits.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        user.of(manifest.name.as_str(), &manifest.limits)
     }
 
     async fn compile(&self, file: &Path, bytes: &[u8]) -> Result<Component, Error> {
@@ -201,6 +248,12 @@ impl PluginHost {
                     reason.root_cause()
                 )));
             }
+            Ok(Err(mpsc::RecvTimeoutError::Disconnected)) => {
+                return Err(Error::Failed(format!(
+                    "{} can not be compiled: the compiler gave up on it",
+                    file.display()
+                )));
+            }
             _ => {
                 return Err(Error::Timeout(format!(
                     "{} takes more than {} s to compile",
@@ -220,7 +273,7 @@ impl PluginHost {
         component: &Component,
         manifest: Manifest,
         effective: Effective,
-        digest: Option<Digest>,
+        pin: Option<Pin>,
     ) -> Result<LoadedPlugin, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
@@ -239,10 +292,11 @@ impl PluginHost {
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
         let context = Arc::new(PluginContext {
             name: name.clone(),
-            limits: Limits::default().with(&manifest.limits),
-            digest,
+            limits: self.limits(&manifest),
+            pin,
             granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
+            open_files: OpenFiles::of_plugin(&self.shared.open_files),
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             model_origins: RwLock::default(),
@@ -289,8 +343,34 @@ pub fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
     let mut source = std::fs::File::open(file).map_err(unreadable)?;
     let mut head = Vec::new();
     (&mut source).take(8).read_to_end(&mut head).map_err(unreadable)?;
+    check_head(&head, &shown.to_string())?;
+    if facts.len() > MAX_COMPONENT {
+        return Err(Error::Failed(format!(
+            "{shown} has {} bytes; a component may have at most {MAX_COMPONENT}",
+            facts.len()
+        )));
+    }
+    let mut bytes = head;
+    source.take(MAX_COMPONENT).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// Looks at the size and the first bytes of something that claims to be a component. `shown` is what messages call it.
+///
+/// # Errors
+/// `failed`, with what it is instead.
+pub fn check_component(bytes: &[u8], shown: &str) -> Result<(), Error> {
+    check_head(bytes.get(..8).unwrap_or(bytes), shown)?;
+    if bytes.len() as u64 > MAX_COMPONENT {
+        let length = bytes.len();
+        return Err(Error::Failed(format!("{shown} has {length} bytes; a component may have at most {MAX_COMPONENT}")));
+    }
+    Ok(())
+}
+
+fn check_head(head: &[u8], shown: &str) -> Result<(), Error> {
     let hint = "a plugin is a WebAssembly component, such as `cargo build --target wasm32-wasip2` makes";
-    match head.as_slice() {
+    match head {
         [] => return Err(Error::Failed(format!("{shown} is empty; {hint}"))),
         [0, b'a', b's', b'm', 1, 0, 0, 0] => {
             return Err(Error::Failed(format!("{shown} is a core WebAssembly module, not a component; {hint}")));
@@ -301,15 +381,7 @@ pub fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
         }
         _ => return Err(Error::Failed(format!("{shown} is not WebAssembly; {hint}"))),
     }
-    if facts.len() > MAX_COMPONENT {
-        return Err(Error::Failed(format!(
-            "{shown} has {} bytes; a component may have at most {MAX_COMPONENT}",
-            facts.len()
-        )));
-    }
-    let mut bytes = head;
-    source.take(MAX_COMPONENT).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(bytes)
+    Ok(())
 }
 
 fn in_file(file: &Path, error: Error) -> Error {

@@ -5,6 +5,7 @@
 
 use atoll_table::Error;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use wasmtime::component::InstancePre;
 
 /// How many calls that no other call made may run at once. Further ones wait.
 pub(crate) const MAX_CALLS: usize = 1_000;
@@ -12,6 +13,13 @@ pub(crate) const MAX_CALLS: usize = 1_000;
 pub(crate) const MAX_NESTED_CALLS: usize = 256;
 /// How many instances may prepare arguments or list tools at once. These call nothing, so they end by themselves.
 pub(crate) const MAX_PREPARING: usize = 64;
+
+/// How many tables of the pool go with each memory.
+pub(crate) const TABLES_OF_A_PLACE: u32 = 2;
+/// How many memories one instance may have. Fewer than there are permits of any kind, or it would wait for ever.
+pub(crate) const MAX_MEMORIES: u32 = 8;
+/// How many tables one instance may have; no more places than those with the most memories.
+pub(crate) const MAX_TABLES: u32 = MAX_MEMORIES * TABLES_OF_A_PLACE;
 
 /// The permits of a host.
 pub(crate) struct Permits {
@@ -30,21 +38,29 @@ impl Default for Permits {
     }
 }
 
+/// How many places an instance of a component takes: the pool has a memory and [`TABLES_OF_A_PLACE`] tables for each,
+/// and a component may have several of both.
+pub(crate) fn places<T>(pre: &InstancePre<T>) -> u32 {
+    let needs = pre.component().resources_required();
+    // What is not known is as much as there may be.
+    needs.map_or(MAX_MEMORIES, |needs| needs.num_memories.max(needs.num_tables.div_ceil(TABLES_OF_A_PLACE)).max(1))
+}
+
 fn closed(_: AcquireError) -> Error {
     Error::Unavailable("the host is shutting down".to_owned())
 }
 
 impl Permits {
-    /// For a call with `depth` calls around it.
+    /// For a call with `depth` calls around it, by an instance that takes so many `places` of the pool.
     ///
     /// # Errors
     /// `unavailable` if it is nested twice or deeper and there is no room at once: the calls it would wait for may be
     /// those that wait for it.
-    pub(crate) async fn call(&self, depth: u32) -> Result<SemaphorePermit<'_>, Error> {
+    pub(crate) async fn call(&self, depth: u32, places: u32) -> Result<SemaphorePermit<'_>, Error> {
         match depth {
-            0 => self.calls.acquire().await.map_err(closed),
-            1 => self.nested.acquire().await.map_err(closed),
-            _ => self.nested.try_acquire().map_err(|_| {
+            0 => self.calls.acquire_many(places).await.map_err(closed),
+            1 => self.nested.acquire_many(places).await.map_err(closed),
+            _ => self.nested.try_acquire_many(places).map_err(|_| {
                 Error::Unavailable(format!(
                     "{MAX_NESTED_CALLS} calls made by other calls are running, and this one is nested {depth} deep; \
                      make fewer at once, or try again"
@@ -53,9 +69,9 @@ impl Permits {
         }
     }
 
-    /// For an instance that prepares arguments or lists tools.
-    pub(crate) async fn preparing(&self) -> Result<SemaphorePermit<'_>, Error> {
-        self.preparing.acquire().await.map_err(closed)
+    /// For an instance that prepares arguments or lists tools, and takes so many `places` of the pool.
+    pub(crate) async fn preparing(&self, places: u32) -> Result<SemaphorePermit<'_>, Error> {
+        self.preparing.acquire_many(places).await.map_err(closed)
     }
 }
 
@@ -70,15 +86,15 @@ mod tests {
         let permits = Permits::default();
         let mut held = Vec::new();
         for _ in 0..MAX_NESTED_CALLS {
-            held.push(permits.call(1).await.unwrap());
+            held.push(permits.call(1, 1).await.unwrap());
         }
-        let error = permits.call(2).await.unwrap_err();
+        let error = permits.call(2, 1).await.unwrap_err();
         assert_eq!(error.code(), "unavailable");
         // Others have room of their own.
-        drop(permits.call(0).await.unwrap());
-        drop(permits.preparing().await.unwrap());
+        drop(permits.call(0, 1).await.unwrap());
+        drop(permits.preparing(1).await.unwrap());
         // One that is nested once waits until another ends.
-        let waiting = permits.call(1);
+        let waiting = permits.call(1, 1);
         tokio::pin!(waiting);
         assert!(tokio::time::timeout(Duration::ZERO, &mut waiting).await.is_err());
         held.pop();

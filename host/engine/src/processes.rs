@@ -2,6 +2,7 @@
 //! goes away or the host ends; its output is pumped into bounded queues, and copied to a bounded spill file where
 //! one is asked for.
 
+mod confine;
 mod group;
 mod inheritance;
 mod pump;
@@ -32,6 +33,8 @@ use crate::{
     call::{Caller, Use},
     state::{PluginContext, lock},
 };
+pub(crate) use confine::Confinement;
+pub use confine::find_bubblewrap;
 use group::HeldGroup;
 use spill::Spill;
 pub use spill::spill_folder;
@@ -70,6 +73,14 @@ pub(crate) struct Ended {
 struct Status {
     ended: Option<Ended>,
     failed: Option<String>,
+    /// It was killed for printing more than this.
+    over: Option<u64>,
+}
+
+impl Status {
+    fn is_known(&self) -> bool {
+        self.ended.is_some() || self.failed.is_some() || self.over.is_some()
+    }
 }
 
 /// A process under way. Dropping the last reference kills its group.
@@ -114,15 +125,19 @@ fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> 
     if !cwd.is_dir() {
         return Err(Error::InvalidArguments(format!("the working directory {} does not exist", cwd.display())));
     }
-    let mut command = Command::new(&launch.program);
-    command.args(&launch.arguments).current_dir(&cwd).process_group(0);
-    if launch.clear_env {
-        command.env_clear();
-    }
-    for (name, value) in plugin.shared.process_env.read().unwrap_or_else(PoisonError::into_inner).iter() {
-        command.env(name, value);
-    }
-    command.envs(launch.env);
+    let variables = plugin.shared.process_env.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut command = match plugin.shared.confinement.get() {
+        Some(confinement) => confinement.command(places, &launch, &cwd, &variables)?,
+        None => {
+            let mut command = Command::new(&launch.program);
+            if launch.clear_env {
+                command.env_clear();
+            }
+            command.args(&launch.arguments).current_dir(&cwd).envs(variables).envs(launch.env);
+            command
+        }
+    };
+    command.process_group(0);
     command.stdin(if launch.piped_input { Stdio::piped() } else { Stdio::null() });
     let failed = |error: io::Error| Error::Failed(format!("could not start {}: {error}", launch.program));
     let (out, err) = connect(&mut command, launch.output).map_err(failed)?;
@@ -144,12 +159,14 @@ fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> 
     drop(command);
     let stdin = child.stdin.take().map(ChildStdin::from_std).transpose().map_err(failed)?;
 
+    let most = plugin.limits.command_output_bytes;
+    let bound = Arc::new(pump::OutputBound::new(most, group.group()));
     let (exited, exit_seen) = watch::channel(false);
     let mut pumps = Vec::new();
     let [stdout, stderr] = [out, err].map(|pipe| {
         let (sender, receiver) = mpsc::channel(pump::QUEUE);
         let log = spill.as_ref().map(Spill::log);
-        pumps.push(tokio::spawn(pump::pump(pipe?, sender, exit_seen.clone(), launch.linger, log)));
+        pumps.push(tokio::spawn(pump::pump(pipe?, sender, exit_seen.clone(), launch.linger, log, Arc::clone(&bound))));
         Some(receiver)
     });
     let (status_sender, status) = watch::channel(Status::default());
@@ -162,8 +179,9 @@ fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> 
             held |= pump.await.unwrap_or(false);
         }
         let status = match waited {
-            Ok(exit) => Status { ended: Some(ended(&exit, held)), failed: None },
-            Err(error) => Status { ended: None, failed: Some(error.to_string()) },
+            _ if bound.is_reached() => Status { over: Some(most), ..Status::default() },
+            Ok(exit) => Status { ended: Some(ended(&exit, held)), ..Status::default() },
+            Err(error) => Status { failed: Some(error.to_string()), ..Status::default() },
         };
         let _ = status_sender.send(status);
     });
@@ -248,9 +266,12 @@ impl Running {
     /// Waits for it to exit and for its output to end.
     pub(crate) async fn wait(&self) -> Result<Ended, Error> {
         let mut status = self.status.clone();
-        let known = status.wait_for(|status| status.ended.is_some() || status.failed.is_some()).await;
+        let known = status.wait_for(Status::is_known).await;
         match known.as_deref() {
             Ok(Status { ended: Some(ended), .. }) => Ok(*ended),
+            Ok(Status { over: Some(most), .. }) => {
+                Err(crate::trap::limit_error(atoll_caps::LimitName::CommandOutputBytes, *most))
+            }
             Ok(Status { failed: Some(reason), .. }) => Err(Error::Failed(format!("the process was lost: {reason}"))),
             _ => Err(Error::Failed("the process was lost".to_owned())),
         }

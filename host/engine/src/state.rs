@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
-use atoll_caps::{Digest, Effective, LimitName, Limits, Origin, RootVars, Wants};
+use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
 use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
@@ -17,10 +17,11 @@ use crate::{
     audit::AuditLog,
     call::Call,
     config::Ticker,
-    files::{MutationLocks, Roots},
+    files::{MutationLocks, OpenFiles, Roots},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
     permits::Permits,
+    processes::Confinement,
     workers::WorkerPlugin,
 };
 
@@ -38,6 +39,8 @@ pub struct Places {
     pub atoll_home: PathBuf,
     /// The cache directory: likewise out of reach.
     pub cache: PathBuf,
+    /// Where sessions are kept: likewise out of reach.
+    pub sessions: PathBuf,
     /// Where long outputs are spilled; made when first needed.
     pub spill: PathBuf,
     /// Folders with skills.
@@ -63,12 +66,17 @@ pub(crate) struct Shared {
     pub(crate) places: Places,
     pub(crate) http: HttpClient,
     pub(crate) locks: MutationLocks,
+    pub(crate) open_files: OpenFiles,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
+    /// How programs are confined, if they are.
+    pub(crate) confinement: OnceLock<Confinement>,
+    /// What the user says of plugins' limits.
+    pub(crate) user_limits: RwLock<UserLimits>,
     /// Where uses of capabilities are written down, if anywhere.
     pub(crate) audit: OnceLock<AuditLog>,
     /// Who is asked about what is not granted, if anybody.
@@ -87,10 +95,11 @@ pub(crate) struct GrantedSecret {
 pub(crate) struct PluginContext {
     pub(crate) name: String,
     /// The component that its grants are pinned to; none for a built-in plugin.
-    pub(crate) digest: Option<Digest>,
+    pub(crate) pin: Option<Pin>,
     pub(crate) granted: RwLock<Granted>,
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) open_files: OpenFiles,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.

@@ -9,17 +9,26 @@ use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 use wasmtime::{
     AsContextMut as _, Engine,
-    component::{Instance, InstancePre},
+    component::{ComponentExportIndex, Instance, InstancePre, TypedFunc},
 };
 
 use crate::{
-    bindings::exports::atoll::plugin::tools::{self, GuestIndices},
+    bindings::{
+        self,
+        atoll::plugin::types::{Error as WitError, ToolOutput as WitOutput},
+        exports::atoll::plugin::tools::{self, GuestIndices},
+    },
     call::Call,
     convert,
     limits::{CpuBudget, Metered},
+    outcome::Outcome,
+    permits::places,
     state::{PluginContext, PluginState, Prepared, RunningCall, lock},
     trap::limit_error,
 };
+
+/// The export `call`.
+type CallFunction = TypedFunc<(tools::Invocation,), (Outcome<Result<WitOutput, WitError>>,)>;
 
 /// A plugin with tools, ready to be called any number of times at once.
 pub(crate) struct ToolPlugin {
@@ -27,6 +36,10 @@ pub(crate) struct ToolPlugin {
     pre: InstancePre<PluginState>,
     indices: GuestIndices,
     context: Arc<PluginContext>,
+    /// How many places of the pool an instance takes.
+    places: u32,
+    /// Where the export `call` is.
+    call: ComponentExportIndex,
 }
 
 impl ToolPlugin {
@@ -36,7 +49,14 @@ impl ToolPlugin {
         context: Arc<PluginContext>,
     ) -> wasmtime::Result<Self> {
         let indices = GuestIndices::new(&pre)?;
-        Ok(Self { engine, pre, indices, context })
+        let places = places(&pre);
+        let component = pre.component();
+        let interface = format!("atoll:plugin/tools@{}", bindings::VERSION);
+        let call = component
+            .get_export_index(None, &interface)
+            .and_then(|tools| component.get_export_index(Some(&tools), "call"))
+            .ok_or_else(|| wasmtime::Error::msg(format!("it exports no `call` in {interface}")))?;
+        Ok(Self { engine, pre, indices, context, places, call })
     }
 
     /// Makes an instance, runs `work` in it and drops it, under all limits.
@@ -67,11 +87,14 @@ impl ToolPlugin {
 
     /// The tools it brings.
     pub(crate) async fn list(&self) -> Result<Vec<Tool>, Error> {
-        let permit = self.context.shared.permits.preparing().await?;
+        let permit = self.context.shared.permits.preparing(self.places).await?;
         let call = Call::of_description(&self.context);
         let list =
             async |prepared: &mut Prepared, guest: tools::Guest, _| guest.call_list_tools(&mut prepared.store).await;
         let listed = self.in_instance(permit, call, list).await?;
+        if listed.len() as u64 > self.limits().tools {
+            return Err(limit_error(LimitName::Tools, self.limits().tools));
+        }
         listed.into_iter().map(|tool| convert::tool_from_wit(&self.context.name, tool)).collect()
     }
 
@@ -84,7 +107,7 @@ impl ToolRunner for ToolPlugin {
     fn prepare(&self, tool: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
         Box::pin(async move {
             let text = arguments.to_string();
-            let permit = self.context.shared.permits.preparing().await?;
+            let permit = self.context.shared.permits.preparing(self.places).await?;
             let call = Call::of_description(&self.context);
             let prepared = self
                 .in_instance(permit, call, async |prepared, guest, _| {
@@ -97,7 +120,7 @@ impl ToolRunner for ToolPlugin {
 
     fn call(&self, invocation: Invocation, progress: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         Box::pin(async move {
-            let permit = self.context.shared.permits.call(invocation.depth).await?;
+            let permit = self.context.shared.permits.call(invocation.depth, self.places).await?;
             let running = RunningCall { progress, table: invocation.table };
             let context = Call::new(&self.context, &invocation.id);
             let call = tools::Invocation {
@@ -108,9 +131,15 @@ impl ToolRunner for ToolPlugin {
                 cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
             };
             let output = self
-                .in_instance(permit, context, async |prepared, guest, _| {
+                .in_instance(permit, context, async |prepared, _, instance| {
                     lock(&prepared.running).insert(call.id.clone(), running);
-                    prepared.store.run_concurrent(async |accessor| guest.call_call(accessor, call).await).await?
+                    let function = instance.get_func(&mut prepared.store, self.call);
+                    let function = function.ok_or_else(|| wasmtime::Error::msg("its export `call` is gone"))?;
+                    // SAFETY: the export's type was checked when `indices` was made; `Outcome` has that of its content.
+                    let function = unsafe { CallFunction::new_unchecked(function) };
+                    let called = async |accessor: &_| function.call_concurrent(accessor, (call,)).await;
+                    let (Outcome(result),) = prepared.store.run_concurrent(called).await??;
+                    Ok(result)
                 })
                 .await??;
             if convert::output_size(&output) as u64 > self.limits().output_bytes {

@@ -4,7 +4,7 @@ use atoll_caps::{LimitName, Limits};
 use atoll_table::Error;
 use wasmtime::Trap;
 
-use crate::limits::LimitReached;
+use crate::{limits::LimitReached, outcome::TooLarge};
 
 /// The error for a call of `plugin` that ended with `reason`. `said` is the last thing the guest wrote to its
 /// standard error, which for most languages is the panic's message.
@@ -12,12 +12,15 @@ pub(crate) fn explain(plugin: &str, reason: &wasmtime::Error, limits: &Limits, s
     if let Some(limit) = reason.downcast_ref::<LimitReached>() {
         return limit_error(limit.name, limit.value);
     }
+    if reason.downcast_ref::<TooLarge>().is_some() {
+        return limit_error(LimitName::OutputBytes, limits.output_bytes);
+    }
     // These two have no public type to match on.
     let text = format!("{reason:#}");
     if text.contains("store handle limit exceeded") {
         return limit_error(LimitName::Handles, limits.handles);
     }
-    if text.contains("fuel allocated for hostcalls has been exhausted") {
+    if is_allowance(&text) {
         return limit_error(LimitName::HostCallBytes, limits.host_call_bytes);
     }
     let what = match reason.downcast_ref::<Trap>() {
@@ -29,6 +32,11 @@ pub(crate) fn explain(plugin: &str, reason: &wasmtime::Error, limits: &Limits, s
     };
     let said = said.map(|line| format!(": {line}")).unwrap_or_default();
     Error::Failed(format!("the plugin {plugin} {what}{said}"))
+}
+
+/// Whether an error of wasmtime says that more was copied out of a guest than its store allows.
+pub(crate) fn is_allowance(text: &str) -> bool {
+    text.contains("fuel allocated for hostcalls has been exhausted")
 }
 
 /// The error of a limit.

@@ -10,7 +10,9 @@ use wasmtime::{AsContextMut as _, Engine, component::InstancePre};
 use crate::{
     bindings::exports::atoll::plugin::worker::GuestIndices,
     call::Caller,
+    config::max_workers,
     limits::{CpuMeter, Metered},
+    permits::places,
     state::PluginState,
     trap::limit_error,
 };
@@ -20,12 +22,15 @@ pub(crate) struct WorkerPlugin {
     engine: Engine,
     pre: InstancePre<PluginState>,
     indices: GuestIndices,
+    /// How many places of the pool an instance takes.
+    places: u32,
 }
 
 impl WorkerPlugin {
     pub(crate) fn new(engine: Engine, pre: InstancePre<PluginState>) -> wasmtime::Result<Self> {
         let indices = GuestIndices::new(&pre)?;
-        Ok(Self { engine, pre, indices })
+        let places = places(&pre);
+        Ok(Self { engine, pre, indices, places })
     }
 }
 
@@ -46,7 +51,9 @@ async fn share(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<V
     let Some(worker) = context.worker.get() else {
         return Err(Error::Failed(format!("the plugin {} exports no worker", context.name)));
     };
-    let _permit = context.shared.workers.acquire().await;
+    // One with more places than there are cores takes all of them: it works alone.
+    let places = worker.places.min(u32::try_from(max_workers()).unwrap_or(1));
+    let _permit = context.shared.workers.acquire_many(places).await;
     let mut prepared = context.worker_store(&worker.engine, meter, call);
     let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
     let run = async {

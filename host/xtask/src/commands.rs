@@ -54,21 +54,28 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds, then runs the tests of the workspace and those of this program. All of them run even when some fail.
+/// What tells tests to take their time.
+const LONG_TESTS: &str = "ATOLL_LONG_TESTS";
+
+/// Builds, then runs the tests of the workspace and those of this program. All of them run even when some fail. With
+/// `long`, those that can take their time are told to.
 ///
 /// # Errors
 /// Something does not compile. Failing tests are no error but the exit code.
-pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+pub(crate) fn test(workspace: &Workspace, long: bool, args: &[String]) -> Result<ExitCode> {
     build(workspace, Profile::Dev)?;
-    let peers = peers::ensure();
+    let mut variables = peers::ensure();
+    if long {
+        variables.push((LONG_TESTS, "1".into()));
+    }
     let atoll = workspace.binary(Profile::Dev, "atoll");
     if selects_package(args) {
-        let chosen = process::status(cargo_test(workspace, &atoll, &[], args).envs(peers))?;
+        let chosen = process::status(cargo_test(workspace, &atoll, &[], args).envs(variables))?;
         return Ok(code(chosen));
     }
     // Apart from the others, because this program is running: its tests must not be mixed into the host's features.
     let host =
-        process::status(cargo_test(workspace, &atoll, &["--workspace", "--exclude", "xtask"], args).envs(peers))?;
+        process::status(cargo_test(workspace, &atoll, &["--workspace", "--exclude", "xtask"], args).envs(variables))?;
     let own = process::status(&mut cargo_test(workspace, &atoll, &["--package", "xtask"], args))?;
     Ok(code(if host.success() { own } else { host }))
 }

@@ -56,6 +56,9 @@ enum Command {
     },
     /// Build, then run every test of the workspace.
     Test {
+        /// Also what takes long: ten minutes of fuzzing, and races tried thousands of times.
+        #[arg(long)]
+        long: bool,
         /// Passed to `cargo test`: a test name filter, `-p PACKAGE`, and so on.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -94,7 +97,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Setup { env } => commands::setup(&workspace, env),
         Command::Guests { release } => commands::guests(&workspace, Profile::new(release)),
         Command::Build { release } => commands::build(&workspace, Profile::new(release)),
-        Command::Test { args } => commands::test(&workspace, &args),
+        Command::Test { long, args } => commands::test(&workspace, long, &args),
         Command::Demo { args } => commands::demo(&workspace, &args),
         Command::Bench { args } => commands::bench(&workspace, &args),
         Command::Check => checks::run(&workspace),

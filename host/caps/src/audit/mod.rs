@@ -109,7 +109,7 @@ impl AuditRecord {
             self.bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
             printable(&self.target)
         );
-        if self.count != 1 {
+        if self.count > 1 {
             let _ = write!(row, " (×{})", self.count);
         }
         row

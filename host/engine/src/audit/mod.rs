@@ -116,8 +116,10 @@ impl AuditLog {
     fn hand_on(&self, id: u64) {
         let waiting = lock(&self.0.open).waiting.remove(&id).unwrap_or_default();
         // A denial that was handed on already stays to count those that follow.
-        let records = waiting.into_values().filter(|waiting| waiting.count > 0);
-        self.0.queue.push(records.map(Waiting::into_record).collect(), false);
+        let records = waiting.into_values().filter(|waiting| waiting.count > 0 || waiting.record.bytes.is_some());
+        let mut records: Vec<AuditRecord> = records.map(Waiting::into_record).collect();
+        records.sort_by(|one, other| one.time.cmp(&other.time));
+        self.0.queue.push(records, false);
     }
 }
 
@@ -211,10 +213,49 @@ impl Uses {
     }
 }
 
+impl Uses {
+    /// `count` uses of what is in `folder`. All of a call are one entry, of the directory that all are in.
+    pub(crate) fn add_batch(&self, operation: &str, folder: &str, count: u64, bytes: u64) {
+        let Some(log) = &self.log else { return };
+        let before = {
+            let mut open = lock(&log.0.open);
+            let mine = open.waiting.entry(self.id).or_default();
+            let known = mine.keys().find(|key| key.operation == operation && key.verdict == Verdict::Allowed).cloned();
+            known.and_then(|key| mine.remove(&key))
+        };
+        let (folder, count, bytes) = match before {
+            None => (folder.to_owned(), count, bytes),
+            Some(Waiting { record, count: more }) => {
+                (common_directory(&record.target, folder), count + more, bytes + record.bytes.unwrap_or(0))
+            }
+        };
+        self.add("files", operation, &folder, Verdict::Allowed, count, Some(bytes));
+    }
+}
+
+/// The directory that both of these are in, or are.
+fn common_directory(one: &str, other: &str) -> String {
+    let same = one.split('/').zip(other.split('/')).take_while(|(a, b)| a == b).map(|(part, _)| part);
+    let common = same.collect::<Vec<_>>().join("/");
+    if common.is_empty() { "/".to_owned() } else { common }
+}
+
 impl Drop for Uses {
     fn drop(&mut self) {
         if let Some(log) = &self.log {
             log.hand_on(self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common_directory;
+
+    #[test]
+    fn batches_are_one_entry_of_the_directory_they_have_in_common() {
+        assert_eq!(common_directory("/a/b/c", "/a/b"), "/a/b");
+        assert_eq!(common_directory("/a/b/c", "/a/bc"), "/a");
+        assert_eq!(common_directory("/a", "/b"), "/");
     }
 }

@@ -9,17 +9,18 @@ use std::{
 
 use atoll_caps::{Access, LimitName};
 use atoll_table::Error;
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
 use cap_std::fs::{Dir, FileType, Metadata, OpenOptions};
 
 use super::{
     io_error::explain,
-    roots::{OpenError, Roots},
+    open_files::Slot,
+    roots::{Located, OpenError, Roots, resolve_existing},
 };
 use crate::trap::limit_error;
 
 /// A directory with more names is only listed in part.
-const MAX_NAMES: usize = 1_000_000;
+pub(super) const MAX_NAMES: usize = 1_000_000;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub(crate) struct OpenFile {
     ahead: std::collections::VecDeque<u8>,
     /// What was read ahead goes up to the file's end.
     ended: bool,
+    /// The right to hold it open, for one that a plugin holds.
+    slot: Option<Slot>,
 }
 
 impl OpenFile {
@@ -108,9 +111,12 @@ impl OpenFile {
         self.metadata.len()
     }
 
-    /// Reads the first bytes ahead. What goes wrong will go wrong again in [`Self::read`].
-    pub(crate) fn read_ahead(mut self) -> Self {
-        if let Ok(bytes) = self.read(READ_AHEAD) {
+    /// Makes it one that a plugin holds. Reads the first bytes ahead; what goes wrong will go wrong again in
+    /// [`Self::read`].
+    pub(crate) fn held(mut self, slot: Slot) -> Self {
+        let reads_ahead = slot.reads_ahead;
+        self.slot = Some(slot);
+        if reads_ahead && let Ok(bytes) = self.read(READ_AHEAD) {
             self.ended = (bytes.len() as u64) < READ_AHEAD;
             self.ahead = bytes.into();
         }
@@ -175,11 +181,35 @@ fn read_only() -> OpenOptions {
     options
 }
 
+/// For looking at a file without opening it: no device and no pipe notices.
+fn look_only() -> OpenOptions {
+    use cap_std::fs::OpenOptionsExt as _;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_PATH);
+    options
+}
+
 impl Roots {
-    /// Opens a regular file for reading. Devices, pipes and sockets are refused.
+    /// Opens a regular file for reading. Devices, pipes and sockets are refused, without being opened.
     pub(crate) fn open_file(&self, path: &str) -> Result<OpenFile, Error> {
+        self.open_located(path, true)
+    }
+
+    /// As [`Self::open_file`], for a file that was a regular one a moment ago.
+    pub(crate) fn open_found(&self, path: &str) -> Result<OpenFile, Error> {
+        self.open_located(path, false)
+    }
+
+    fn open_located(&self, path: &str, look_first: bool) -> Result<OpenFile, Error> {
         let absolute = self.absolute(path)?;
         let (file, metadata) = self.with_located("open", &absolute, Access::Read, |place| {
+            // Opening a pipe would be noticed at its other side, and opening a device may do something.
+            if look_first {
+                let metadata = self.glance(place)?;
+                if !metadata.is_file() {
+                    return Ok((None, metadata));
+                }
+            }
             let mut options = read_only();
             if place.is_file {
                 // What was granted is this file, not what somebody may have put in its place since.
@@ -190,12 +220,15 @@ impl Roots {
                 self.check_opened(&file, place.access)?;
             }
             let metadata = file.metadata()?;
-            Ok((file.into_std(), metadata))
+            self.check_file(&absolute, &metadata, place.access)?;
+            Ok((Some(file.into_std()), metadata))
         })?;
-        match FileKind::of(metadata.file_type()) {
-            FileKind::File => Ok(OpenFile { file, path: absolute, metadata, ahead: Default::default(), ended: false }),
-            FileKind::Directory => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
-            FileKind::Symlink | FileKind::Other => Err(Error::Failed(format!(
+        match (FileKind::of(metadata.file_type()), file) {
+            (FileKind::File, Some(file)) => {
+                Ok(OpenFile { file, path: absolute, metadata, ahead: Default::default(), ended: false, slot: None })
+            }
+            (FileKind::Directory, _) => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
+            _ => Err(Error::Failed(format!(
                 "{} is a device, pipe or socket; only regular files can be read",
                 absolute.display()
             ))),
@@ -231,13 +264,30 @@ impl Roots {
     pub(crate) fn facts(&self, path: &str) -> Result<Facts, Error> {
         let absolute = self.absolute(path)?;
         self.with_located("look at", &absolute, Access::Read, |place| {
-            if let Ok(real) = absolute.canonicalize() {
-                self.check_excluded(&real, place.access).map_err(OpenError::Refused)?;
-            }
-            let name = &place.relative;
-            let facts = if place.is_file { place.dir.symlink_metadata(name) } else { place.dir.metadata(name) };
-            Ok(Facts::of(&facts?))
+            let facts = if place.guarded && !place.is_file {
+                self.look(place.dir, &place.relative, place.access)?
+            } else {
+                self.glance(place)?
+            };
+            self.check_file(&absolute, &facts, place.access)?;
+            Ok(facts)
         })
+        .map(|metadata| Facts::of(&metadata))
+    }
+
+    /// Facts about what is beneath a directory where something of the host's own may be: what is checked is what
+    /// they are about.
+    fn look(&self, dir: &Dir, relative: &Path, access: Access) -> Result<Metadata, OpenError> {
+        let seen = dir.open_with(relative, &look_only())?;
+        self.check_opened(&seen, access)?;
+        Ok(seen.metadata()?)
+    }
+
+    /// Facts without opening anything. A file that was granted by itself is not looked for where a link in its place
+    /// leads.
+    fn glance(&self, place: &Located<'_>) -> io::Result<Metadata> {
+        let name = &place.relative;
+        if place.is_file { place.dir.symlink_metadata(name) } else { place.dir.metadata(name) }
     }
 
     /// The names in a directory, in byte order, at most `max`; and whether there were more.
@@ -245,7 +295,9 @@ impl Roots {
         let absolute = self.absolute(path)?;
         self.with_located("list", &absolute, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened(&dir, place.access)?;
+            if place.guarded {
+                self.check_opened(&dir, place.access)?;
+            }
             let mut names = Vec::new();
             for entry in dir.entries()?.take(MAX_NAMES) {
                 let entry = entry?;
@@ -254,8 +306,8 @@ impl Roots {
             let truncated = names.len() > max || names.len() == MAX_NAMES;
             names.sort_by(|a, b| a.0.cmp(&b.0));
             names.truncate(max);
-            let entries = names.into_iter().map(|(name, file_type)| listed(&dir, name, file_type)).collect();
-            Ok((entries, truncated))
+            let list = |(name, file_type)| self.listed(&dir, name, file_type, place.guarded.then_some(place.access));
+            Ok((names.into_iter().map(list).collect(), truncated))
         })
     }
 
@@ -263,7 +315,10 @@ impl Roots {
     pub(crate) fn real_path(&self, path: &str) -> Result<PathBuf, Error> {
         let absolute = self.absolute(path)?;
         self.locate(&absolute, Access::ReadWrite)?;
-        Ok(absolute.canonicalize().unwrap_or(absolute))
+        let Some(real) = resolve_existing(&absolute) else { return Ok(absolute) };
+        // Where a link leads is told only to whoever may go there.
+        self.locate(&real, Access::ReadWrite)?;
+        Ok(real)
     }
 
     /// Replaces a file as a whole.
@@ -291,12 +346,11 @@ impl Roots {
         let parent = target.parent().unwrap_or(Path::new("/"));
         let written = self
             .with_located("write", parent, Access::ReadWrite, |place| {
-                let dir = if mode.create_parents {
-                    self.make_dirs(place.dir, &place.relative)?
-                } else {
-                    place.dir.open_dir(&place.relative)?
-                };
-                self.check_opened(&dir, place.access)?;
+                let dir =
+                    if mode.create_parents { self.make_dirs(place)? } else { place.dir.open_dir(&place.relative)? };
+                if place.guarded {
+                    self.check_child(&dir, Path::new(name), place.access)?;
+                }
                 // What goes wrong from here on is about the file, not about its directory.
                 Ok(replace(&dir, Path::new(name), data, mode.exclusive))
             })
@@ -309,10 +363,10 @@ impl Roots {
 
     /// Makes a directory and those above it, and opens it. What there is already is looked at before anything is
     /// made in it.
-    fn make_dirs(&self, root: &Dir, relative: &Path) -> Result<Dir, OpenError> {
-        let mut existing = relative;
-        let dir = loop {
-            match root.open_dir(existing) {
+    fn make_dirs(&self, place: &Located<'_>) -> Result<Dir, OpenError> {
+        let mut existing = place.relative.as_path();
+        let mut dir = loop {
+            match place.dir.open_dir(existing) {
                 Ok(dir) => break dir,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     existing =
@@ -321,13 +375,22 @@ impl Roots {
                 Err(error) => return Err(error.into()),
             }
         };
-        self.check_opened(&dir, Access::ReadWrite)?;
-        let missing = relative.strip_prefix(existing).unwrap_or(relative);
-        if missing.as_os_str().is_empty() || existing == relative {
+        if existing == place.relative {
             return Ok(dir);
         }
-        dir.create_dir_all(missing)?;
-        Ok(dir.open_dir(missing)?)
+        let missing = place.relative.strip_prefix(existing).unwrap_or(&place.relative);
+        // One by one, and following no link: what is made is where it was looked at.
+        for name in missing.components() {
+            let name = Path::new(name.as_os_str());
+            if place.guarded {
+                self.check_child(&dir, name, place.access)?;
+            }
+            match dir.create_dir(name) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+                _ => dir = dir.open_dir_nofollow(name)?,
+            }
+        }
+        Ok(dir)
     }
 
     /// Where a write to `path` really goes: the end of the links at its own name.
@@ -351,7 +414,9 @@ impl Roots {
         // The name itself is not followed: what is removed is what stands there, be it a link.
         let removed = self.with_located("remove", parent, Access::ReadWrite, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened(&dir, place.access)?;
+            if place.guarded {
+                self.check_child(&dir, Path::new(name), place.access)?;
+            }
             let is_dir = match dir.symlink_metadata(name) {
                 Ok(metadata) => metadata.is_dir(),
                 Err(error) => return Ok(Err(error)),
@@ -360,28 +425,35 @@ impl Roots {
         })?;
         removed.map_err(|error| explain("remove", &absolute, &error))
     }
-}
 
-fn listed(dir: &Dir, name: OsString, file_type: FileType) -> ListedEntry {
-    let is_link = file_type.is_symlink();
-    // Followed beneath the root only: a link that leads out stays a link.
-    match dir.metadata(&name) {
-        Ok(metadata) => ListedEntry { kind: FileKind::of(metadata.file_type()), size: metadata.len(), name, is_link },
-        Err(_) => ListedEntry { kind: FileKind::of(file_type), size: 0, name, is_link },
+    fn listed(&self, dir: &Dir, name: OsString, file_type: FileType, guarded: Option<Access>) -> ListedEntry {
+        let is_link = file_type.is_symlink();
+        // Followed beneath the directory only: a link that leads out stays a link, and so does one to what is the
+        // host's own.
+        let followed = match guarded.filter(|_| is_link) {
+            Some(access) => self.look(dir, Path::new(&name), access).ok(),
+            None => dir.metadata(&name).ok(),
+        };
+        match followed {
+            Some(metadata) => {
+                ListedEntry { kind: FileKind::of(metadata.file_type()), size: metadata.len(), name, is_link }
+            }
+            None => ListedEntry { kind: FileKind::of(file_type), size: 0, name, is_link },
+        }
     }
 }
 
 /// Writes beside the file and renames over it, so that no reader ever sees a part.
 fn replace(dir: &Dir, name: &Path, data: &[u8], exclusive: bool) -> io::Result<Facts> {
-    let permissions = match dir.symlink_metadata(name) {
+    let before = match dir.symlink_metadata(name) {
         Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if metadata.is_file() => {
             if exclusive {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             // A file that is write-protected is not replaced behind its owner's back.
-            dir.open_with(name, OpenOptions::new().write(true))?;
-            Some(metadata.permissions())
+            dir.open_with(name, &write_only())?;
+            Some(metadata)
         }
         Ok(_) => {
             return Err(io::Error::other("it is a device, pipe or socket; only regular files can be written"));
@@ -392,7 +464,7 @@ fn replace(dir: &Dir, name: &Path, data: &[u8], exclusive: bool) -> io::Result<F
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    if permissions.is_some() {
+    if before.is_some() {
         use cap_std::fs::OpenOptionsExt as _;
         // What replaces a private file must not be readable by others for a moment.
         options.mode(0o600);
@@ -400,8 +472,8 @@ fn replace(dir: &Dir, name: &Path, data: &[u8], exclusive: bool) -> io::Result<F
     let written = (|| {
         let mut file = dir.open_with(&temporary, &options)?;
         file.write_all(data)?;
-        if let Some(permissions) = permissions {
-            file.set_permissions(permissions)?;
+        if let Some(before) = &before {
+            keep_owner_and_mode(&file, before)?;
         }
         let facts = Facts::of(&file.metadata()?);
         dir.rename(&temporary, dir, name)?;
@@ -413,9 +485,34 @@ fn replace(dir: &Dir, name: &Path, data: &[u8], exclusive: bool) -> io::Result<F
     written
 }
 
-/// A name part that no other writer uses.
+/// For finding out whether a file may be written: a link or a pipe that took its place meanwhile is neither followed
+/// nor waited for.
+fn write_only() -> OpenOptions {
+    use cap_std::fs::OpenOptionsExt as _;
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+    options
+}
+
+/// Gives a file the mode of the one it replaces, and its owner where the system lets this user.
+fn keep_owner_and_mode(file: &cap_std::fs::File, before: &Metadata) -> io::Result<()> {
+    use cap_std::fs::{MetadataExt as _, PermissionsExt as _};
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+        use rustix::fs::{Gid, Uid};
+        let _ = rustix::fs::fchown(file, Some(Uid::from_raw(before.uid())), Some(Gid::from_raw(before.gid())));
+    }
+    // Other content does not inherit the right to run as its owner.
+    file.set_permissions(cap_std::fs::Permissions::from_mode(before.permissions().mode() & 0o777))
+}
+
+/// A name part that no other writer uses, not even one that was killed and had the same process id.
 fn unique() -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::{
+        hash::{BuildHasher as _, Hasher as _, RandomState},
+        sync::atomic::{AtomicU64, Ordering},
+    };
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let random = RandomState::new().build_hasher().finish();
+    format!("{}-{}-{random:016x}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }

@@ -8,6 +8,9 @@ use std::{
 
 use crate::state::lock;
 
+/// With so many entries, those that nobody holds or waits for are looked for.
+const MANY: usize = 1_024;
+
 /// The right to change one file. Given to the next in line when dropped.
 pub(crate) struct MutationGuard {
     pub(crate) path: PathBuf,
@@ -24,7 +27,14 @@ pub(crate) struct MutationLocks {
 impl MutationLocks {
     /// Waits for the right to change the file at this real path. First come, first served.
     pub(crate) async fn acquire(&self, path: &Path) -> MutationGuard {
-        let mutex = Arc::clone(lock(&self.paths).entry(path.to_owned()).or_default());
+        let mutex = {
+            let mut paths = lock(&self.paths);
+            // Whoever stopped waiting may have left an entry behind.
+            if paths.len() >= MANY {
+                paths.retain(|_, mutex| Arc::strong_count(mutex) > 1);
+            }
+            Arc::clone(paths.entry(path.to_owned()).or_default())
+        };
         let held = mutex.lock_owned().await;
         MutationGuard { path: path.to_owned(), held: Some(held), locks: self.clone() }
     }

@@ -7,10 +7,14 @@ use std::{
 
 use atoll_caps::{Access, Denied, Effective, FilesWant, RootPattern, RootVars, ScopedRoot, Wants};
 use atoll_table::Error;
-use cap_std::{ambient_authority, fs::Dir};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, Metadata},
+};
 
 use super::{
     io_error::{explain, is_escape},
+    private::Private,
     spelling::{beneath, cleaned, is_clean},
 };
 use crate::state::Places;
@@ -33,7 +37,7 @@ struct Root {
 impl Root {
     /// Opens `path` beneath `within`, which is what the user named: between the two may be a link that was put
     /// there by someone else.
-    fn open(root: &ScopedRoot, excluded: &[PathBuf]) -> io::Result<Self> {
+    fn open(root: &ScopedRoot, private: &Private) -> io::Result<Self> {
         let within = Dir::open_ambient_dir(&root.within, ambient_authority());
         let real = match root.path.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !root.path.is_symlink() => {
@@ -57,10 +61,9 @@ impl Root {
             }
             Err(error) => return Err(error),
         };
-        let base = if file.is_some() { real.parent().unwrap_or(&real) } else { &real };
-        // `dir` is beneath `within` for certain; that it is at `real` too was true a moment ago.
-        let bounds = [base.to_owned(), root.within.canonicalize().unwrap_or_else(|_| root.within.clone())];
-        let guarded = excluded.iter().any(|kept| bounds.iter().any(|at| kept.starts_with(at) || at.starts_with(kept)));
+        // Where `dir` is for certain; by its name it was there a moment ago.
+        let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
+        let guarded = private.touches(&at);
         Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded })
     }
 
@@ -81,9 +84,7 @@ pub(crate) struct Roots {
     effective: Effective,
     vars: RootVars,
     roots: Vec<Root>,
-    excluded: Vec<PathBuf>,
-    /// Directories in what is excluded that the user granted by their own names, and with what access.
-    by_name: Vec<(PathBuf, Access)>,
+    private: Private,
     cwd: PathBuf,
     home: PathBuf,
 }
@@ -121,21 +122,10 @@ impl Roots {
     /// Opens the roots that exist. A root that appears later is not seen, except the spill folder, which the
     /// host makes before anything is written there.
     pub(crate) fn open(plugin: &str, effective: &Effective, places: &Places) -> Self {
-        let excluded = [&places.atoll_home, &places.cache]
-            .into_iter()
-            .filter(|path| !path.as_os_str().is_empty())
-            .flat_map(|path| [path.clone(), path.canonicalize().unwrap_or_else(|_| path.clone())])
-            .map(|path| cleaned(&path))
-            .collect::<Vec<_>>();
-        let named = effective.granted_by_name(&places.root_vars());
-        let by_name = named
-            .into_iter()
-            .flat_map(|(path, access)| [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (path, access)])
-            .filter(|(path, _)| excluded.iter().any(|kept| path.starts_with(kept)))
-            .collect();
+        let private = Private::new(places, effective.granted_by_name(&places.root_vars()));
         let mut roots = Vec::new();
         for root in effective.scoped_roots(&places.root_vars()) {
-            match Root::open(&root, &excluded) {
+            match Root::open(&root, &private) {
                 Ok(root) => roots.push(root),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(reason) => tracing::warn!(plugin, root = %root.path.display(), %reason, "a root can not be opened"),
@@ -145,8 +135,7 @@ impl Roots {
             effective: effective.clone(),
             vars: places.root_vars(),
             roots,
-            excluded,
-            by_name,
+            private,
             cwd: places.cwd.clone(),
             home: places.home.clone(),
         }
@@ -220,37 +209,34 @@ impl Roots {
         })
     }
 
-    /// Refuses what turns out to be the host's own, whatever name it was opened by.
-    pub(super) fn check_opened(&self, opened: &impl std::os::fd::AsRawFd, access: Access) -> Result<(), OpenError> {
-        match std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())) {
-            Ok(real) => self.check_excluded(&real, access).map_err(OpenError::Refused),
-            Err(_) => Ok(()),
-        }
+    /// Refuses what turns out to be the host's own, whatever name it was opened by. Gives its real path.
+    pub(super) fn check_opened(
+        &self,
+        opened: &impl std::os::fd::AsRawFd,
+        access: Access,
+    ) -> Result<PathBuf, OpenError> {
+        self.private.check_opened(opened, access)
     }
 
-    /// The directories that may be read, with every link resolved.
-    pub(super) fn readable(&self) -> Vec<PathBuf> {
-        self.roots.iter().map(|root| root.real.clone()).collect()
+    /// As [`Self::check_opened`] for reading, for a directory of a tree that was come by from above.
+    pub(super) fn check_entered(&self, dir: &Dir) -> Result<(), OpenError> {
+        self.private.check_entered(dir, Access::Read)
     }
 
-    /// What is out of reach even inside them.
-    pub(super) fn out_of_reach(&self) -> OutOfReach {
-        OutOfReach { excluded: self.excluded.clone(), by_name: self.by_name.clone() }
+    /// Refuses a name in an open directory that stands, or would stand, for something of the host's own.
+    pub(super) fn check_child(&self, dir: &Dir, name: &Path, access: Access) -> Result<(), OpenError> {
+        let real = self.check_opened(dir, access)?;
+        self.private.check_path(&real.join(name), access).map_err(OpenError::Refused)
+    }
+
+    /// Refuses an open file that is the host's own under a second name.
+    pub(super) fn check_file(&self, path: &Path, facts: &Metadata, access: Access) -> Result<(), OpenError> {
+        self.private.check_file(path, facts, access).map_err(OpenError::Refused)
     }
 
     /// Refuses what belongs to the host itself.
     pub(super) fn check_excluded(&self, path: &Path, access: Access) -> Result<(), Error> {
-        if !is_out_of_reach(&self.excluded, &self.by_name, path, access) {
-            return Ok(());
-        }
-        Err(Error::Denied {
-            capability: "files".to_owned(),
-            target: path.display().to_string(),
-            hint:
-                "look at it outside of atoll; what belongs to atoll itself is only reached through a grant that names \
-                   the very directory in it"
-                    .to_owned(),
-        })
+        self.private.check_path(path, access)
     }
 
     /// A path as a plugin gave it, as it is shown and written down.
@@ -327,26 +313,8 @@ fn grantable(path: &Path) -> &Path {
     path.ancestors().skip(1).find(|path| path.is_dir()).unwrap_or(path)
 }
 
-/// What belongs to the host, apart from what is granted by name.
-pub(super) struct OutOfReach {
-    excluded: Vec<PathBuf>,
-    by_name: Vec<(PathBuf, Access)>,
-}
-
-impl OutOfReach {
-    /// Whether a path is out of reach for reading.
-    pub(super) fn has(&self, path: &Path) -> bool {
-        is_out_of_reach(&self.excluded, &self.by_name, path, Access::Read)
-    }
-}
-
-fn is_out_of_reach(excluded: &[PathBuf], by_name: &[(PathBuf, Access)], path: &Path, access: Access) -> bool {
-    excluded.iter().any(|kept| beneath(path, kept).is_some())
-        && !by_name.iter().any(|(named, given)| *given >= access && path.starts_with(named))
-}
-
 /// The path with all links resolved; where only its end does not exist, that end is kept.
-fn resolve_existing(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve_existing(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = path.canonicalize() {
         return Some(real);
     }

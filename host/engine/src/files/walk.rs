@@ -1,17 +1,33 @@
-//! Walking a tree with ignore rules, on a thread of its own.
+//! Walking a tree with ignore rules, on threads of its own.
+//!
+//! Nothing here may open a path by its name alone: each directory is opened beneath a root that was granted.
 
 use std::{
     collections::VecDeque,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
 use atoll_caps::Access;
 use atoll_table::Error;
-use ignore::{WalkBuilder, WalkState, overrides::OverrideBuilder};
+use cap_fs_ext::DirExt as _;
+use cap_std::fs::{Dir, FileType};
+use ignore::{
+    Match,
+    overrides::{Override, OverrideBuilder},
+};
 use tokio::sync::mpsc;
 
-use super::{FileKind, Roots, ignore_files::unusable, io_error::explain};
+use super::{
+    FileKind, Roots,
+    access::MAX_NAMES,
+    ignore_rules::IgnoreRules,
+    io_error::explain,
+    roots::{Located, OpenError},
+};
+use crate::state::lock;
 
 /// How many files a walking thread finds before it hands them on.
 const BATCH: usize = 256;
@@ -57,6 +73,13 @@ pub(crate) struct FileWalk {
     root: PathBuf,
 }
 
+/// Whether a walk goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    More,
+    Stop,
+}
+
 /// What one walking thread has found. Dropped: handed on.
 struct Batch {
     files: Vec<FoundFile>,
@@ -64,9 +87,9 @@ struct Batch {
 }
 
 impl Batch {
-    fn push(&mut self, file: FoundFile) -> WalkState {
+    fn push(&mut self, file: FoundFile) -> Next {
         self.files.push(file);
-        if self.files.len() < BATCH || self.flush() { WalkState::Continue } else { WalkState::Quit }
+        if self.files.len() < BATCH || self.flush() { Next::More } else { Next::Stop }
     }
 
     /// Hands on what there is. False if nobody wants it any more.
@@ -83,26 +106,13 @@ impl Drop for Batch {
 
 impl Roots {
     /// Starts a walk.
-    pub(crate) fn walk(&self, plan: &WalkPlan) -> Result<FileWalk, Error> {
+    pub(crate) fn walk(self: &Arc<Self>, plan: &WalkPlan) -> Result<FileWalk, Error> {
         let root = self.absolute(&plan.root)?;
-        // Opened beneath its root first: what may not be listed may not be walked.
-        let real = self.with_located("walk", &root, Access::Read, |place| {
+        let (base, real, guarded) = self.with_located("walk", &root, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
-            self.check_opened(&dir, place.access)?;
-            Ok(root.canonicalize()?)
+            let real = if place.guarded { self.check_opened(&dir, place.access)? } else { root.canonicalize()? };
+            Ok((dir, real, place.guarded))
         })?;
-        self.locate(&real, Access::Read)?;
-        let (sender, found) = mpsc::channel(QUEUE);
-        let (directories, sizes) = (plan.directories, plan.sizes);
-        let (respect_ignore, follow_links) = (plan.respect_ignore, plan.follow_links);
-        if respect_ignore && let Some(file) = real.ancestors().find_map(unusable) {
-            return Err(Error::Failed(format!(
-                "{} can not be taken for ignore rules: it is longer than 64 KiB, or a pipe or device; remove or shorten it",
-                file.display()
-            )));
-        }
-        let (readable, out_of_reach) = (self.readable(), self.out_of_reach());
-        let (base, passed_over) = (real.clone(), sender.clone());
         let mut overrides = OverrideBuilder::new(&real);
         for glob in &plan.globs {
             overrides
@@ -110,83 +120,231 @@ impl Roots {
                 .map_err(|error| Error::InvalidArguments(format!("the glob `{glob}` can not be used: {error}")))?;
         }
         let overrides = overrides.build().map_err(|error| Error::InvalidArguments(error.to_string()))?;
-        let mut builder = WalkBuilder::new(&real);
-        builder
-            .standard_filters(respect_ignore)
-            .require_git(false)
-            .hidden(!plan.hidden)
-            .follow_links(follow_links)
-            .max_depth(plan.max_depth.map(|depth| depth as usize))
-            .overrides(overrides)
-            .threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
-            .filter_entry(move |entry| {
-                let beneath = |folders: &[PathBuf], path: &Path| folders.iter().any(|folder| path.starts_with(folder));
-                if entry.file_name() == ".git" || out_of_reach.has(entry.path()) {
-                    return false;
-                }
-                // A link is only followed to what could be named directly.
-                let allowed = !follow_links
-                    || !entry.path_is_symlink()
-                    || entry
-                        .path()
-                        .canonicalize()
-                        .is_ok_and(|real| beneath(&readable, &real) && !out_of_reach.has(&real));
-                if allowed
-                    && respect_ignore
-                    && entry.file_type().is_some_and(|kind| kind.is_dir())
-                    && let Some(file) = unusable(entry.path())
-                {
-                    // Nothing in it can be told apart from what its rules leave out; only itself is shown.
-                    tracing::warn!(file = %file.display(), "not taken for ignore rules; its directory is passed over");
-                    if let Some(directory) = describe(entry, &base, directories, sizes) {
-                        let _ = passed_over.blocking_send(vec![directory]);
-                    }
-                    return false;
-                }
-                allowed
-            });
-        let base = real.clone();
-        std::thread::Builder::new()
-            .name("atoll-walk".to_owned())
-            .spawn(move || {
-                builder.build_parallel().run(|| {
-                    let mut batch = Batch { files: Vec::new(), sender: sender.clone() };
-                    let base = base.clone();
-                    Box::new(move |entry| {
-                        match entry.ok().and_then(|entry| describe(&entry, &base, directories, sizes)) {
-                            Some(file) => batch.push(file),
-                            None => WalkState::Continue,
-                        }
-                    })
-                });
-            })
-            .map_err(|error| explain("walk", &root, &error))?;
+        let (sender, found) = mpsc::channel(QUEUE);
+        let tree = Arc::new(Tree {
+            roots: Arc::clone(self),
+            base,
+            path: real.clone(),
+            guarded,
+            overrides,
+            global: plan.respect_ignore.then(|| IgnoreRules::of_user(&real)),
+            plan: plan.clone(),
+            queue: Mutex::new(Queue::default()),
+            changed: Condvar::new(),
+            sender,
+        });
+        let rules = if plan.respect_ignore { IgnoreRules::above(&real) } else { None };
+        lock(&tree.queue).waiting.push(Folder { relative: PathBuf::new(), rules, above: None });
+        for _ in 0..std::thread::available_parallelism().map_or(2, std::num::NonZero::get) {
+            let tree = Arc::clone(&tree);
+            std::thread::Builder::new()
+                .name("atoll-walk".to_owned())
+                .spawn(move || tree.work())
+                .map_err(|error| explain("walk", &root, &error))?;
+        }
         Ok(FileWalk { found, waiting: VecDeque::new(), root: real })
     }
 }
 
-fn describe(entry: &ignore::DirEntry, base: &Path, directories: bool, sizes: bool) -> Option<FoundFile> {
-    let relative = entry.path().strip_prefix(base).ok()?;
-    if relative.as_os_str().is_empty() {
-        return None;
+/// A directory that is to be looked into.
+struct Folder {
+    /// Where it is beneath the walk's root; empty for the root.
+    relative: PathBuf,
+    /// The rules of the directories above it.
+    rules: Option<Arc<IgnoreRules>>,
+    /// The directories above it, where links are followed: one of them must not come again.
+    above: Option<Arc<Above>>,
+}
+
+struct Above {
+    identity: (u64, u64),
+    above: Option<Arc<Above>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Folder>,
+    /// How many threads are looking into one, and may add more.
+    busy: usize,
+    ended: bool,
+}
+
+/// What the threads of a walk share. Each directory is opened beneath the walk's root by the name it was found
+/// under, so that no link which takes its place meanwhile leads out.
+struct Tree {
+    roots: Arc<Roots>,
+    base: Dir,
+    /// Where `base` is.
+    path: PathBuf,
+    /// Something of the host's own may be beneath it.
+    guarded: bool,
+    overrides: Override,
+    /// The user's rules for all trees.
+    global: Option<IgnoreRules>,
+    plan: WalkPlan,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    sender: mpsc::Sender<Vec<FoundFile>>,
+}
+
+impl Tree {
+    fn work(&self) {
+        let mut batch = Batch { files: Vec::new(), sender: self.sender.clone() };
+        while let Some(folder) = self.take() {
+            let inner = self.look_into(&folder, &mut batch);
+            let mut queue = lock(&self.queue);
+            queue.busy -= 1;
+            match inner {
+                Some(inner) => queue.waiting.extend(inner),
+                None => queue.ended = true,
+            }
+            self.changed.notify_all();
+        }
     }
-    let file_type = entry.file_type()?;
-    let mut path = relative.to_string_lossy().into_owned();
-    let kind = if file_type.is_dir() {
-        if !directories {
+
+    /// The next directory; none when there will be no more.
+    fn take(&self) -> Option<Folder> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.ended || (queue.busy == 0 && queue.waiting.is_empty()) {
+                return None;
+            }
+            if let Some(folder) = queue.waiting.pop() {
+                queue.busy += 1;
+                return Some(folder);
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Reports what is in a directory and gives the directories in it; none if nobody wants to know any more. What
+    /// can not be opened is passed over.
+    fn look_into(&self, folder: &Folder, batch: &mut Batch) -> Option<Vec<Folder>> {
+        if self.sender.is_closed() {
             return None;
         }
-        path.push('/');
-        FileKind::Directory
-    } else if file_type.is_file() {
-        FileKind::File
-    } else if file_type.is_symlink() {
-        FileKind::Symlink
-    } else {
-        FileKind::Other
-    };
-    let size = if sizes && kind == FileKind::File { entry.metadata().map_or(0, |facts| facts.len()) } else { 0 };
-    Some(FoundFile { path, kind, size })
+        let mut inner = Vec::new();
+        let Ok(dir) = self.open(&folder.relative) else { return Some(inner) };
+        let Ok(above) = self.enter(&dir, folder) else { return Some(inner) };
+        let names: Vec<(OsString, FileType)> = dir
+            .entries()
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok().and_then(|entry| Some((entry.file_name(), entry.file_type().ok()?))))
+            .take(MAX_NAMES)
+            .collect();
+        let path = self.path.join(&folder.relative);
+        let rules = if self.plan.respect_ignore {
+            IgnoreRules::of(&dir, &path, names.iter().map(|(name, _)| name.as_os_str()), folder.rules.as_ref())
+        } else {
+            None
+        };
+        let depth = folder.relative.components().count() + 1;
+        let deeper = self.plan.max_depth.is_none_or(|most| depth < most as usize);
+        if self.plan.max_depth == Some(0) {
+            return Some(inner);
+        }
+        for (name, file_type) in names {
+            if name == ".git" {
+                continue;
+            }
+            let relative = folder.relative.join(&name);
+            let Some((kind, size)) = self.kind(&dir, &name, &relative, file_type) else { continue };
+            let is_dir = kind == FileKind::Directory;
+            if self.is_left_out(&path.join(&name), &name, is_dir, rules.as_deref()) {
+                continue;
+            }
+            if is_dir && self.guarded && self.roots.check_excluded(&path.join(&name), Access::Read).is_err() {
+                continue;
+            }
+            if !is_dir || self.plan.directories {
+                // As a plugin may give it back: see `lossy_names`.
+                let mut shown = relative.to_string_lossy().into_owned();
+                if is_dir {
+                    shown.push('/');
+                }
+                if batch.push(FoundFile { path: shown, kind, size }) == Next::Stop {
+                    return None;
+                }
+            }
+            if is_dir && deeper {
+                inner.push(Folder { relative, rules: rules.clone(), above: above.clone() });
+            }
+        }
+        Some(inner)
+    }
+
+    /// Opens a directory of the tree.
+    fn open(&self, relative: &Path) -> Result<Dir, OpenError> {
+        let dir = if relative.as_os_str().is_empty() {
+            self.base.try_clone()?
+        } else if self.plan.follow_links {
+            let open = |place: &Located<'_>| {
+                let dir = place.dir.open_dir(&place.relative)?;
+                if place.guarded {
+                    self.roots.check_opened(&dir, place.access)?;
+                }
+                Ok(dir)
+            };
+            return self
+                .roots
+                .with_located("walk", &self.path.join(relative), Access::Read, open)
+                .map_err(OpenError::Refused);
+        } else {
+            self.base.open_dir_nofollow(relative)?
+        };
+        if self.guarded {
+            self.roots.check_entered(&dir)?;
+        }
+        Ok(dir)
+    }
+
+    /// Notes a directory where links are followed; an error if it is one of those above it.
+    fn enter(&self, dir: &Dir, folder: &Folder) -> Result<Option<Arc<Above>>, ()> {
+        use cap_std::fs::MetadataExt as _;
+        if !self.plan.follow_links {
+            return Ok(None);
+        }
+        let facts = dir.dir_metadata().map_err(drop)?;
+        let identity = (facts.dev(), facts.ino());
+        let mut above = folder.above.as_ref();
+        while let Some(one) = above {
+            if one.identity == identity {
+                return Err(());
+            }
+            above = one.above.as_ref();
+        }
+        Ok(Some(Arc::new(Above { identity, above: folder.above.clone() })))
+    }
+
+    /// What a name stands for, and its size if that was asked for. None for a link that is to be followed and
+    /// leads nowhere that may be looked at.
+    fn kind(&self, dir: &Dir, name: &OsStr, relative: &Path, file_type: FileType) -> Option<(FileKind, u64)> {
+        let kind = FileKind::of(file_type);
+        if kind == FileKind::Symlink && self.plan.follow_links {
+            let facts = self.roots.facts(&self.path.join(relative).to_string_lossy()).ok()?;
+            return Some((facts.kind, facts.size));
+        }
+        let sized = self.plan.sizes && kind == FileKind::File;
+        Some((kind, if sized { dir.symlink_metadata(name).map_or(0, |facts| facts.len()) } else { 0 }))
+    }
+
+    /// Whether the globs, the ignore rules or a leading dot leave something out.
+    fn is_left_out(&self, path: &Path, name: &OsStr, is_dir: bool, rules: Option<&IgnoreRules>) -> bool {
+        let chosen = self.overrides.matched(path, is_dir);
+        if !chosen.is_none() {
+            return chosen.is_ignore();
+        }
+        let ruled = match rules.map_or(Match::None, |rules| rules.matched(path, is_dir)) {
+            Match::None => self.global.as_ref().map_or(Match::None, |global| global.matched(path, is_dir)),
+            ruled => ruled,
+        };
+        match ruled {
+            Match::Ignore(()) => true,
+            Match::Whitelist(()) => false,
+            Match::None => !self.plan.hidden && name.as_encoded_bytes().starts_with(b"."),
+        }
+    }
 }
 
 impl FileWalk {

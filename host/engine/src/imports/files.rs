@@ -27,12 +27,16 @@ const MAX_ENTRIES: u32 = 100_000;
 /// The most files one step of a walk gives.
 const MAX_WALK_STEP: u32 = 4_096;
 
+/// How much of a file one step of a walk always brings, if that much was asked for.
+const LEAST_OF_A_FILE: u64 = 1 << 20;
+
 /// Handle of an open file.
 #[derive(Clone)]
 pub struct Reader {
     file: Arc<std::sync::Mutex<OpenFile>>,
     /// As it is written down.
     shown: Arc<str>,
+    verdict: Verdict,
 }
 
 /// Handle of the right to change a file.
@@ -122,7 +126,7 @@ type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
 impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
     async fn read(accessor: &Accessor<T, Self>, reader: Resource<Reader>, max: u32) -> Answer<Vec<u8>> {
-        let Reader { file, shown } = handle(accessor, &reader)?;
+        let Reader { file, shown, verdict } = handle(accessor, &reader)?;
         let max = max.min(MAX_READ).into();
         let at_hand = crate::state::lock(&file).read_at_hand(max);
         let read = match at_hand {
@@ -131,7 +135,7 @@ impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
         };
         if let Ok(bytes) = &read {
             // It belongs to the entry that opening the file made.
-            caller(accessor).call.uses.add("files", "open", &shown, Verdict::Allowed, 0, Some(bytes.len() as u64));
+            caller(accessor).call.uses.add("files", "open", &shown, verdict, 0, Some(bytes.len() as u64));
         }
         Ok(read)
     }
@@ -174,7 +178,7 @@ impl<T: Send + 'static> wit::HostWalkerWithStore<T> for Host {
         if !contents.is_empty() {
             let bytes = contents.iter().map(|file| file.data.len() as u64).sum();
             let count = contents.len() as u64;
-            plugin.call.uses.add("files", "walk-read", &shown, Verdict::Allowed, count, Some(bytes));
+            plugin.call.uses.add_batch("walk-read", &shown, count, bytes);
         }
         Ok(Ok(contents.into_iter().map(Into::into).collect()))
     }
@@ -189,9 +193,10 @@ async fn read_all(
 ) -> (Vec<FoundContent>, Vec<FoundFile>) {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let share = files.len().div_ceil(threads).max(1);
-    let max = max_bytes.min(plugin.limits.host_call_bytes);
     // Each thread has its part, so that what comes back does not depend on which one is quicker.
     let budget = plugin.limits.host_call_bytes / threads as u64;
+    // Each brings one file at least, so all of them together stay near the limit only if none takes more than its part.
+    let max = max_bytes.min(budget.max(LEAST_OF_A_FILE));
     let mut tasks = Vec::new();
     for chunk in files.chunks(share) {
         let (chunk, roots) = (chunk.to_vec(), plugin.roots());
@@ -203,7 +208,7 @@ async fn read_all(
                     left.push(file);
                     continue;
                 }
-                let Ok(mut open) = roots.open_file(&absolute) else { continue };
+                let Ok(mut open) = roots.open_found(&absolute) else { continue };
                 let Ok(data) = open.read(max) else { continue };
                 spent += data.len() as u64;
                 let truncated = data.len() as u64 == max && open.size() > max;
@@ -296,7 +301,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         let (count, bytes) = (read.clone().count() as u64, read.map(|bytes| bytes.len() as u64).sum());
         if count > 0 {
             let shown = roots.shown(&common_directory(&paths));
-            plugin.call.uses.add("files", "read-many", &shown, Verdict::Allowed, count, Some(bytes));
+            plugin.call.uses.add_batch("read-many", &shown, count, bytes);
         }
         Ok(results.into_iter().map(|result| result.map_err(Into::into)).collect())
     }
@@ -304,18 +309,23 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
     async fn open(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Reader>> {
         let plugin = caller(accessor);
         let shown: Arc<str> = plugin.roots().shown(&path).into();
+        let open_files = plugin.open_files.clone();
         let opened = plugin
-            .files(
+            .files_with(
                 "open",
                 &shown,
                 Access::Read,
-                move |roots| roots.open_file(&path).map(OpenFile::read_ahead),
+                move |roots| {
+                    let slot = open_files.take()?;
+                    Ok(roots.open_file(&path)?.held(slot))
+                },
                 |_| None,
             )
             .await;
         match opened {
             Ok(file) => {
-                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown };
+                let (file, verdict) = file;
+                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown, verdict };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))
             }
             Err(error) => Ok(Err(error.into())),
@@ -338,14 +348,14 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             exclusive: options.exclusive,
         };
         let (length, shown) = (data.len() as u64, path.clone());
-        let work = move |roots: &Roots| roots.write(&path, &data, &mode);
+        let work = move |roots: &Arc<Roots>| roots.write(&path, &data, &mode);
         let written = plugin.files("write", &shown, Access::ReadWrite, work, |_| Some(length)).await;
         Ok(written.map(Into::into).map_err(Into::into))
     }
 
     async fn list_dir(accessor: &Accessor<T, Self>, path: String, max: u32) -> Answer<wit::Listing> {
         let (plugin, shown) = (caller(accessor), path.clone());
-        let work = move |roots: &Roots| roots.list(&path, max.min(MAX_ENTRIES) as usize);
+        let work = move |roots: &Arc<Roots>| roots.list(&path, max.min(MAX_ENTRIES) as usize);
         let listed = plugin.files("list", &shown, Access::Read, work, |_| None).await;
         Ok(listed
             .map(|(entries, truncated)| wit::Listing {

@@ -70,6 +70,13 @@ impl Drop for HeldGroup {
 }
 
 impl Group {
+    /// Kills all of the group, if it is certain that it is still this one.
+    pub(super) fn kill(&self) {
+        if *lock(&self.stage) == Stage::Held {
+            let _ = kill_process_group(self.leader, Signal::KILL);
+        }
+    }
+
     /// Waits until the leader has exited. It is collected here only if the group was released before.
     pub(super) async fn exited(&self) -> io::Result<WaitIdStatus> {
         let mut children = signal(SignalKind::child())?;

@@ -1,6 +1,8 @@
 //! A tool that does whatever a tool must not do, and one that waits for its own kind: what the tests of the limits
 //! and of parallel calls run.
 
+mod file_calls;
+
 use std::hint::black_box;
 
 use atoll_plugin::{
@@ -17,6 +19,9 @@ struct Arguments {
     target: String,
     #[serde(default)]
     count: u32,
+    /// Headers of a request, its method among them as `:method`.
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, String>,
 }
 
 impl Tool for Misbehave {
@@ -29,13 +34,14 @@ impl Tool for Misbehave {
                 "how": { "type": "string" },
                 "target": { "type": "string", "description": "A path, a URL, a program or a text" },
                 "count": { "type": "integer", "minimum": 0 },
+                "headers": { "type": "object", "additionalProperties": { "type": "string" } },
             },
             "required": ["how"],
         }))
     }
 
     async fn run(arguments: Arguments, call: Call) -> Result<ToolOutput, Error> {
-        let Arguments { how, target, count } = arguments;
+        let Arguments { how, target, count, mut headers } = arguments;
         match how.as_str() {
             "behave" => return Ok(ToolOutput::text(format!("behaved: {target}"))),
             "loop" => loop {
@@ -57,6 +63,37 @@ impl Tool for Misbehave {
                     held.push(files::open(target.clone()).await?);
                 }
             }
+            // Holds what it could get for a while, so that others need theirs meanwhile.
+            "hold-files" => {
+                let mut held = Vec::new();
+                for _ in 0..count {
+                    match files::open(target.clone()).await {
+                        Ok(file) => held.push(file),
+                        Err(error) => {
+                            clock::sleep(1_000).await;
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            "spawn-loud" => {
+                let child = process::spawn(process::Command {
+                    program: target,
+                    arguments: Vec::new(),
+                    cwd: None,
+                    env: Vec::new(),
+                    clear_env: false,
+                    stdin: process::Input::Null,
+                    output: process::Output::Merged,
+                    linger_ms: 0,
+                    spill: None,
+                })
+                .await?;
+                let mut output = child.stdout();
+                while atoll_plugin::next_chunk(&mut output, 65_536).await.is_some() {}
+                let exit = child.wait().await?;
+                return Ok(ToolOutput::text(format!("exit {}", exit.code)));
+            }
             "open-streams" => {
                 let mut held = Vec::new();
                 loop {
@@ -73,9 +110,9 @@ impl Tool for Misbehave {
             "sleep" => clock::sleep(u64::MAX / 2).await,
             "fetch" => {
                 let request = http::Request {
-                    method: "GET".to_owned(),
+                    method: headers.remove(":method").unwrap_or_else(|| "GET".to_owned()),
                     url: target,
-                    headers: Vec::new(),
+                    headers: headers.into_iter().map(|(name, value)| http::Header { name, value }).collect(),
                     body: http::Body::Empty,
                     timeout_ms: None,
                     idle_timeout_ms: None,
@@ -138,7 +175,19 @@ impl Tool for Misbehave {
             "two-lines" => {
                 return Err(Error::Failed("first line\nsecond line".to_owned()));
             }
-            other => return Err(Error::invalid_arguments(format!("it does not know how to {other}"))),
+            "deep-json" => {
+                let deep = format!("{}{}", "[".repeat(count as usize), "]".repeat(count as usize));
+                match target.as_str() {
+                    "progress" => atoll_plugin::progress::update(&call.id, &[], Some(&deep)),
+                    "details" => return Ok(ToolOutput { details: Some(deep), ..ToolOutput::text("deep") }),
+                    _ => return Ok(ToolOutput { structured: Some(deep), ..ToolOutput::text("deep") }),
+                }
+            }
+            "result" => return Ok(ToolOutput::text("x".repeat(count as usize))),
+            other => {
+                let answer = file_calls::run(other, target, count).await?;
+                return answer.ok_or_else(|| Error::invalid_arguments(format!("it does not know how to {other}")));
+            }
         }
         Ok(ToolOutput::text(format!("{how} was let through")))
     }

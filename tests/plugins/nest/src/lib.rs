@@ -1,6 +1,7 @@
-//! A tool that calls other tools, and one that changes the table: what the tests of nested calls run.
+//! A tool that calls other tools, one that changes the table, and one that does nothing: what the tests of nested calls
+//! and the benchmark of many calls run.
 
-use atoll_plugin::{Call, Error, Tool, ToolInfo, ToolOutput, export_tools, table};
+use atoll_plugin::{Call, Error, Tool, ToolInfo, ToolOutput, clock, export_tools, table};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -109,4 +110,31 @@ impl Tool for ChangeTable {
     }
 }
 
-export_tools!(Nest, ChangeTable);
+/// Does nothing for a while.
+struct Pause;
+
+#[derive(serde::Deserialize)]
+struct PauseArguments {
+    milliseconds: u64,
+}
+
+impl Tool for Pause {
+    type Arguments = PauseArguments;
+
+    fn info() -> ToolInfo {
+        ToolInfo::new("pause", "Comes back after a while.").parameters(&json!({
+            "type": "object",
+            "properties": { "milliseconds": { "type": "integer", "minimum": 0 } },
+            "required": ["milliseconds"],
+        }))
+    }
+
+    async fn run(arguments: PauseArguments, _: Call) -> Result<ToolOutput, Error> {
+        if arguments.milliseconds > 0 {
+            clock::sleep(arguments.milliseconds).await;
+        }
+        Ok(ToolOutput::text("done"))
+    }
+}
+
+export_tools!(Nest, ChangeTable, Pause);

@@ -1,17 +1,23 @@
 //! Calls inside this process, through the same pipeline as a model's calls: fresh instance each.
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, time::Instant};
 
 use anyhow::Context as _;
-use atoll_agent::{Pipeline, pipeline::Caller};
+use atoll_agent::Pipeline;
 use atoll_engine::{Builtin, Places, PluginHost};
 use atoll_table::Table;
 use serde_json::{Value, json};
 
-use crate::{Figure, median, percentile, tools::Processes};
+use crate::{
+    Figure,
+    concurrency::{self, call},
+    median, percentile,
+    tools::Processes,
+};
 
 /// Tools to call, as a session has them.
 pub(crate) struct Tools {
+    host: PluginHost,
     pipeline: Pipeline,
 }
 
@@ -24,6 +30,7 @@ impl Tools {
             home: none.clone(),
             atoll_home: none.join(".atoll"),
             cache: none.join("cache"),
+            sessions: none.join(".atoll/sessions"),
             spill: none.join("spill"),
             skills: Vec::new(),
             shell: None,
@@ -34,20 +41,22 @@ impl Tools {
             let (tools, runner) = plugin.tools.with_context(|| format!("{name} brings no tool"))?;
             table.register(name, tools, &runner)?;
         }
-        Ok(Self { pipeline: Pipeline::new(table) })
+        Ok(Self { host, pipeline: Pipeline::new(table) })
     }
 
     /// Calls a tool, which has to work.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> anyhow::Result<()> {
-        call_tool(&self.pipeline, name, arguments).await
+        concurrency::call(&self.pipeline, name, arguments).await
     }
 }
 
 /// Measures calls of the built-in tool `read`, then those that do much.
-pub(crate) fn measure(quick: bool, tools: Processes) -> anyhow::Result<Vec<Figure>> {
+pub(crate) fn measure(quick: bool, tools: Option<Processes>) -> anyhow::Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut figures = runtime.block_on(run(quick))?;
-    figures.extend(runtime.block_on(tools.calls())?);
+    if let Some(tools) = tools {
+        figures.extend(runtime.block_on(tools.calls())?);
+    }
     Ok(figures)
 }
 
@@ -55,20 +64,20 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
     let work = folder.path().canonicalize()?;
     std::fs::write(work.join("small.txt"), "a line of text\n".repeat(64))?;
-    let Tools { pipeline } = Tools::load(&work, &["read"]).await?;
+    let Tools { host, pipeline } = Tools::load(&work, &["read"]).await?;
     let mut figures = Vec::new();
 
     let count = if quick { 300 } else { 3_000 };
     for _ in 0..100 {
-        call(&pipeline).await?;
+        read(&pipeline).await?;
     }
     let mut times = Vec::new();
     for _ in 0..count {
         let began = Instant::now();
-        call(&pipeline).await?;
+        read(&pipeline).await?;
         times.push(began.elapsed().as_secs_f64() * 1e6);
     }
-    figures.push(Figure::new("tool call, warm, fresh instance: median", median(&mut times), "µs", count).below(150.0));
+    figures.push(Figure::new("tool call, warm, fresh instance: median", median(&mut times), "µs", count).below(100.0));
     figures.push(Figure::new(
         "tool call, warm, fresh instance: 99th percentile",
         percentile(&mut times, 99),
@@ -82,7 +91,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let calls: Vec<_> = (0..200)
         .map(|_| {
             let pipeline = pipeline.clone();
-            tokio::spawn(async move { call(&pipeline).await })
+            tokio::spawn(async move { read(&pipeline).await })
         })
         .collect();
     for one in calls {
@@ -95,28 +104,22 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
 
     let cycles = if quick { 2_000 } else { 10_000 };
     for _ in 0..cycles / 10 {
-        call(&pipeline).await?;
+        read(&pipeline).await?;
     }
     let early = resident_mb()?;
     for _ in 0..cycles {
-        call(&pipeline).await?;
+        read(&pipeline).await?;
     }
     let late = resident_mb()?;
     let growth = ((late - early) / early * 100.0).max(0.0);
     let name = format!("{cycles} instantiate-call-drop cycles: resident memory grows by");
     figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
+    figures.extend(concurrency::measure(&host, quick).await?);
     Ok(figures)
 }
 
-async fn call(pipeline: &Pipeline) -> anyhow::Result<()> {
-    call_tool(pipeline, "read", json!({"path": "small.txt"})).await
-}
-
-async fn call_tool(pipeline: &Pipeline, name: &str, arguments: Value) -> anyhow::Result<()> {
-    let ready = pipeline.ready(Caller::Person, "bench", name, arguments).await?;
-    let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
-    anyhow::ensure!(!done.output.is_error, "the call failed: {:?}", done.output.content);
-    Ok(())
+async fn read(pipeline: &Pipeline) -> anyhow::Result<()> {
+    call(pipeline, "read", json!({"path": "small.txt"})).await
 }
 
 /// A built-in plugin's image as the build left it. It is embedded in the program; here it is read from where the
@@ -129,7 +132,7 @@ fn builtin(name: &'static str) -> anyhow::Result<Builtin> {
 }
 
 /// Resident memory of this process.
-fn resident_mb() -> anyhow::Result<f64> {
+pub(crate) fn resident_mb() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS in /proc/self/status")?;
     let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has no value")?.parse()?;

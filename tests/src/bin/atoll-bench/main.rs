@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program that reports")]
 
+mod concurrency;
 mod in_process;
 mod model_server;
 mod processes;
@@ -53,6 +54,8 @@ impl Figure {
 struct Options {
     json: bool,
     quick: bool,
+    /// Leave out whole processes.
+    calls: bool,
 }
 
 fn main() -> ExitCode {
@@ -70,18 +73,23 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<bool> {
-    let mut options = Options { json: false, quick: false };
+    let mut options = Options { json: false, quick: false, calls: false };
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--json" => options.json = true,
             "--quick" => options.quick = true,
-            other => anyhow::bail!("unknown argument `{other}`; there are --json and --quick"),
+            "--calls" => options.calls = true,
+            other => anyhow::bail!("unknown argument `{other}`; there are --json, --quick and --calls"),
         }
     }
-    let atoll =
-        std::env::var_os("ATOLL_BIN").map(PathBuf::from).context("ATOLL_BIN is not set; run `cargo xtask bench`")?;
-    let mut figures = processes::measure(&atoll, options.quick)?;
-    let tools = tools::processes(&atoll, options.quick)?;
+    let mut figures = Vec::new();
+    let mut tools = None;
+    if !options.calls {
+        let atoll = std::env::var_os("ATOLL_BIN").map(PathBuf::from);
+        let atoll = atoll.context("ATOLL_BIN is not set; run `cargo xtask bench`")?;
+        figures = processes::measure(&atoll, options.quick)?;
+        tools = Some(tools::processes(&atoll, options.quick)?);
+    }
     figures.extend(in_process::measure(options.quick, tools)?);
     if options.json {
         println!("{}", serde_json::to_string_pretty(&figures)?);

@@ -8,8 +8,12 @@ use std::{
 };
 
 use anyhow::Context as _;
+use atoll_caps::Digest;
 
 use crate::{Figure, median, model_server::ModelServer};
+
+/// How many plugins of the user's one of the homes has.
+const PLUGINS: usize = 20;
 
 /// What one run of a program took.
 struct Run {
@@ -28,6 +32,17 @@ pub(crate) fn measure(atoll: &Path, quick: bool) -> anyhow::Result<Vec<Figure>> 
         (0..runs).map(|_| print_run(&ours, &server, &Home::new(&server)?)).collect::<Result<_, _>>()?;
     let home = Home::new(&server)?;
     let later: Vec<Run> = (0..runs).map(|_| print_run(&ours, &server, &home)).collect::<Result<_, _>>()?;
+    let extended = Home::new(&server)?;
+    extended.install(PLUGINS)?;
+    // The first run compiles them.
+    print_run(&ours, &server, &extended)?;
+    // In turns, so that what else the machine does falls on both.
+    let mut growth = Vec::new();
+    for _ in 0..runs {
+        let without = print_run(&ours, &server, &home)?;
+        let with = print_run(&ours, &server, &extended)?;
+        growth.push(requests(&[with])? - requests(&[without])?);
+    }
     let peer = peer().map(|peer| measure_peer(&peer, &server, if quick { 2 } else { 7 })).transpose()?;
     let figure = |name: &str, value: f64, unit, ceiling: f64, peer: Option<f64>| {
         let mut figure = Figure::new(name, value, unit, runs).below(ceiling);
@@ -49,6 +64,13 @@ pub(crate) fn measure(atoll: &Path, quick: bool) -> anyhow::Result<Vec<Figure>> 
             "ms",
             60.0,
             peer.as_ref().map(|peer| peer.request),
+        ),
+        figure(
+            &format!("print mode: start to first request, more with {PLUGINS} plugins"),
+            median(&mut growth),
+            "ms",
+            10.0,
+            None,
         ),
         figure(
             "print mode: whole run",
@@ -135,6 +157,31 @@ impl Home {
         std::fs::write(folder.path().join(".atoll/models.json"), &models)?;
         std::fs::write(folder.path().join(".pi/agent/models.json"), &models)?;
         Ok(Self { folder })
+    }
+
+    /// Installs plugins as a user has them: granted, each a file of its own, all with tools.
+    fn install(&self, count: usize) -> anyhow::Result<()> {
+        use std::fmt::Write as _;
+        let guest =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/wasm32-wasip2/guest/atoll_test_nest.wasm");
+        let component = std::fs::read(&guest).context("no test plugins; run `cargo xtask bench`")?;
+        let manifest = include_str!("../../../plugins/nest/plugin.toml");
+        let atoll = self.folder.path().join(".atoll");
+        let mut grants = String::new();
+        for number in 0..count {
+            let name = format!("nest{number:02}");
+            let folder = atoll.join("plugins").join(&name);
+            std::fs::create_dir_all(&folder)?;
+            let mut bytes = component.clone();
+            // A custom section of no meaning makes it a file that no other plugin has.
+            bytes.extend([0, 3, 1, b'n', u8::try_from(number)?]);
+            std::fs::write(folder.join("plugin.wasm"), &bytes)?;
+            let manifest = manifest.replacen("name = \"nest\"", &format!("name = \"{name}\""), 1);
+            std::fs::write(folder.join("plugin.toml"), manifest)?;
+            writeln!(grants, "[plugin.{name}]\nsha256 = \"{}\"\nall = true", Digest::of(&bytes))?;
+        }
+        std::fs::write(atoll.join("grants.toml"), grants)?;
+        Ok(())
     }
 }
 
