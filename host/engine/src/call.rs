@@ -239,7 +239,7 @@ impl Caller {
         operation: &'static str,
         path: &str,
         access: Access,
-        work: impl Fn(&Roots) -> Result<R, Error> + Send + Sync + 'static,
+        work: impl Fn(&Arc<Roots>) -> Result<R, Error> + Send + Sync + 'static,
         measure: impl Fn(&R) -> Option<u64>,
     ) -> Result<(R, Verdict), Error> {
         let work = Arc::new(work);

@@ -24,7 +24,8 @@ pub(crate) async fn fetch(client: &HttpClient, url: &str, limit: u64) -> Result<
         })?;
         check(&url)?;
         for _ in 0..=MAX_REDIRECTS {
-            let response = client.plain()?.get(url.clone()).send().await.map_err(|error| {
+            let request = client.for_host(url.scheme() == "http")?.get(url.clone());
+            let response = request.send().await.map_err(|error| {
                 Error::Unavailable(format!("{} can not be fetched: {}", shown(&url), causes(&error)))
             })?;
             let status = response.status();

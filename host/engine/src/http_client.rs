@@ -120,9 +120,9 @@ impl HttpClient {
             .map_err(|error| Error::Failed(format!("the network can not be set up: {}", causes(&error))))
     }
 
-    /// The client, for what the host itself fetches. It follows no redirect.
-    pub(crate) fn plain(&self) -> Result<&Client, Error> {
-        self.client()
+    /// The client for what the host itself fetches, from this machine alone or from anywhere. It follows no redirect.
+    pub(crate) fn for_host(&self, this_machine_only: bool) -> Result<Client, Error> {
+        self.client(if this_machine_only { Reach::Loopback } else { Reach::Any })
     }
 
     /// Sends a request for a plugin and waits for the response's head.
