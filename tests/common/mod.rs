@@ -11,7 +11,7 @@ pub(crate) mod terminal;
 pub(crate) use processes::{Command, Finished, Running, until};
 pub(crate) use sandbox::Sandbox;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Every line of a text as JSON. Fails on a line that is not.
 pub(crate) fn json_lines(text: &str) -> Vec<Value> {
@@ -32,6 +32,11 @@ pub(crate) fn text_of(content: &Value) -> String {
 /// Says on standard error that a test was not run, and why.
 pub(crate) fn skipped(reason: &str) {
     eprintln!("skipped: {reason}");
+}
+
+/// The arguments of `edit` for one replacement.
+pub(crate) fn one_edit(path: &str, old: &str, new: &str) -> Value {
+    json!({"path": path, "edits": [{"oldText": old, "newText": new}]})
 }
 
 /// Whether there is time: what takes minutes is only done then. `cargo xtask test --long` sets it.

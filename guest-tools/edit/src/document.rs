@@ -88,6 +88,11 @@ impl Document {
         out
     }
 
+    /// A text without the byte order mark, if the file has it already.
+    pub(crate) fn without_mark<'a>(&self, text: &'a str) -> &'a str {
+        text.strip_prefix('\u{feff}').filter(|_| self.marked).unwrap_or(text)
+    }
+
     /// A file of this content, with the byte order mark this one has.
     pub(crate) fn into_bytes(self, content: String) -> Vec<u8> {
         if self.marked { [MARK, content.as_bytes()].concat() } else { content.into_bytes() }

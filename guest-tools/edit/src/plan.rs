@@ -40,8 +40,9 @@ pub(crate) fn plan(document: &Document, edits: &[Edit], path: &str) -> Result<Pl
     let mut loose_edits = 0;
     let mut found: Vec<(usize, Range<usize>, Replacement)> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
-        let old = edit.old_text.replace("\r\n", "\n");
-        let new = edit.new_text.replace("\r\n", "\n");
+        // The byte order mark is no part of the text, but whoever was shown it may repeat it.
+        let meant = |text: &str| document.without_mark(text).replace("\r\n", "\n");
+        let (old, new) = (meant(&edit.old_text), meant(&edit.new_text));
         let name = if edits.len() == 1 { "oldText".to_owned() } else { format!("edits[{index}].oldText") };
         if old.is_empty() {
             return Err(Error::invalid_arguments(format!("{name} must not be empty; to make a file, use write.")));

@@ -29,10 +29,17 @@ impl Query {
             .dfa_size_limit(MAX_COMPILED)
             .build(&self.pattern)
             .map_err(|error| {
-                let hint = if self.literal { "" } else { "\nTo search for it as it is written, set literal to true." };
-                Error::invalid_arguments(format!("The pattern can not be used: {error}{hint}"))
+                let hint = if self.literal { "" } else { "; to search for it as it is written, set literal to true" };
+                Error::invalid_arguments(format!("The pattern can not be used: {}{hint}.", reason(&error.to_string())))
             })
     }
+}
+
+/// What is wrong, in one line. The text of an expression's error shows the expression, in a form the caller never
+/// wrote, and ends with the reason.
+fn reason(error: &str) -> String {
+    let reason = error.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(error);
+    reason.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What a line is shown for.
@@ -123,6 +130,7 @@ mod tests {
             let error = query(bad).matcher().map(drop).expect_err("must be refused");
             assert_eq!(error.code(), "invalid-arguments", "{bad}");
             assert!(error.message().ends_with("set literal to true."), "{bad}");
+            assert_eq!(error.message().lines().count(), 1, "{bad}");
         }
     }
 }

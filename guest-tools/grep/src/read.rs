@@ -9,7 +9,7 @@ use crate::query::{FileLines, Found, Share};
 use crate::search::{Search, is_binary};
 
 /// Files that are read at once. More would not stay in the processor's cache until they are searched.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 16;
 /// A file larger than this is read piece by piece.
 const LARGE: u64 = 256 << 10;
 /// Bytes of the first piece: as many as the host reads ahead, and as the searcher looks at to tell a binary file.

@@ -18,16 +18,21 @@ pub(crate) const MAX_COLLECTED: usize = 4 << 20;
 /// Searches files until there is enough.
 pub(crate) struct Search {
     matcher: RegexMatcher,
+    searchers: Searchers,
+    /// Matches that may still be collected.
+    room: usize,
+    /// Bytes that may still be collected.
+    bytes: usize,
+}
+
+/// One for each way to treat bytes that are no text.
+struct Searchers {
     /// For text that is known to be text.
     plain: Searcher,
     /// For anything: ends at the first NUL byte.
     careful: Searcher,
     /// For files that the caller named: takes NUL bytes for line ends.
     named: Searcher,
-    /// Matches that may still be collected.
-    room: usize,
-    /// Bytes that may still be collected.
-    bytes: usize,
 }
 
 impl Search {
@@ -42,14 +47,12 @@ impl Search {
                 .heap_limit(Some(MAX_LINE))
                 .build()
         };
-        Self {
-            matcher,
+        let searchers = Searchers {
             plain: searcher(BinaryDetection::none()),
             careful: searcher(BinaryDetection::quit(0)),
             named: searcher(BinaryDetection::convert(0)),
-            room: enough,
-            bytes: MAX_COLLECTED,
-        }
+        };
+        Self { matcher, searchers, room: enough, bytes: MAX_COLLECTED }
     }
 
     /// There is enough: files that follow need not be searched.
@@ -83,11 +86,11 @@ impl Search {
     fn run(
         &mut self,
         path: String,
-        search: impl FnOnce(&RegexMatcher, &mut Self, &mut Collector<'_>) -> io::Result<()>,
+        search: impl FnOnce(&RegexMatcher, &mut Searchers, &mut Collector<'_>) -> io::Result<()>,
     ) -> io::Result<Option<FileLines>> {
-        let matcher = self.matcher.clone();
-        let mut sink = Collector { matcher: &matcher, lines: Vec::new(), room: self.room, bytes: self.bytes };
-        let result = search(&matcher, self, &mut sink);
+        // Never a copy of the matcher: each copy builds its tables anew, for every file.
+        let mut sink = Collector { matcher: &self.matcher, lines: Vec::new(), room: self.room, bytes: self.bytes };
+        let result = search(&self.matcher, &mut self.searchers, &mut sink);
         (self.room, self.bytes) = (sink.room, sink.bytes);
         // What was found before the trouble still counts.
         match result {
@@ -114,6 +117,13 @@ pub(crate) fn is_binary(first: &[u8]) -> bool {
     !is_marked(first) && memchr::memchr(0, first).is_some()
 }
 
+/// Bytes that a line takes on its way to the caller, as JSON.
+pub(crate) fn handed_on(text: &str) -> usize {
+    const FIELDS: usize = 48;
+    const ESCAPE: usize = 5;
+    text.len() + ESCAPE * text.bytes().filter(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').count() + FIELDS
+}
+
 struct Collector<'a> {
     matcher: &'a RegexMatcher,
     lines: Vec<Line>,
@@ -123,7 +133,7 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     fn push(&mut self, number: Option<u64>, kind: Kind, (text, cut): (String, bool)) {
-        self.bytes = self.bytes.saturating_sub(text.len() + 32);
+        self.bytes = self.bytes.saturating_sub(handed_on(&text));
         self.lines.push(Line { number: number.unwrap_or(0), kind, text, cut });
     }
 }

@@ -1,7 +1,7 @@
 //! Taking the first matches out of what was found.
 
 use crate::query::{FileLines, Found, Kind};
-use crate::search::MAX_COLLECTED;
+use crate::search::{MAX_COLLECTED, handed_on};
 
 /// What is shown.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Taken {
             }
             let keep = self.keep(&file);
             file.lines.truncate(keep);
-            self.bytes += file.lines.iter().map(|line| line.text.len() + file.path.len() + 32).sum::<usize>();
+            self.bytes += file.lines.iter().map(|line| handed_on(&line.text) + file.path.len()).sum::<usize>();
             self.full |= self.bytes > MAX_COLLECTED;
             if !file.lines.is_empty() {
                 self.files.push(file);

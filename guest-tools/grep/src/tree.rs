@@ -1,7 +1,7 @@
 //! Searching what the caller named: a directory with all below it, on all cores, or a file.
 
 use atoll_plugin::{Error, files, workers};
-use atoll_tool_text::{compare_paths, name_path};
+use atoll_tool_text::{in_order, name_path};
 use futures::StreamExt as _;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -13,12 +13,14 @@ use crate::take::Taken;
 
 /// Files that are not worth sharing out.
 const FEW: usize = 96;
+/// Workers that are used at most. What each has found is kept until its turn comes, so this bounds memory.
+const MOST_WORKERS: usize = 16;
 
 /// Searches the files below a directory.
 pub(crate) async fn search(query: &Query, root: String, glob: Option<String>, taken: &mut Taken) -> Result<(), Error> {
     let files = list(&root, glob).await.map_err(|error| name_path(&root, error))?;
     let share = |files| Share { query: query.clone(), root: root.clone(), files, enough: taken.enough() };
-    let workers = usize::try_from(workers::count()).unwrap_or(1);
+    let workers = usize::try_from(workers::count()).unwrap_or(1).min(MOST_WORKERS);
     if workers < 2 || files.len() <= FEW {
         let found = read::search(&share(files)).await?;
         taken.add(found);
@@ -69,8 +71,7 @@ async fn list(root: &str, glob: Option<String>) -> Result<Vec<String>, Error> {
         let regular = step.into_iter().filter(|found| found.kind == files::Kind::File);
         files.extend(regular.map(|found| found.path));
     }
-    files.sort_unstable_by(|a, b| compare_paths(a, b));
-    Ok(files)
+    Ok(in_order(files))
 }
 
 async fn hand_out(share: Share) -> Result<Found, Error> {

@@ -10,7 +10,7 @@ mod utf8;
 
 pub use footer::{format_size, showing, with_footer};
 pub use number::{at_least, whole_number};
-pub use order::compare_paths;
+pub use order::{compare_paths, in_order};
 pub use path::{path_argument, path_spellings};
 pub use problem::{is_not_found, name_path};
 pub use truncate::{Cut, Head, Tail, ceil_boundary, count_lines, floor_boundary, head, tail};

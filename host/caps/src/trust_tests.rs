@@ -93,7 +93,7 @@ fn resources_are_the_projects_own() {
     assert_eq!(found("/w/p", &["/w/p/.atoll", "/w/p/AGENTS.md", "/w/.atoll/settings.json"]), Vec::<String>::new());
     for name in RESOURCES {
         let path = format!("/w/p/.atoll/{name}");
-        assert_eq!(found("/w/p", &[&path]), [path.clone()]);
+        assert_eq!(found("/w/p", &[&path]), std::slice::from_ref(&path));
     }
     // The user's own directories are no project's.
     assert_eq!(

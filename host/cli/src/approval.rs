@@ -121,7 +121,9 @@ fn terminal_file() -> io::Result<File> {
 async fn line(file: &mut pipe::Receiver) -> io::Result<String> {
     let mut bytes = Vec::new();
     loop {
-        let mut buffer = [0; 256];
+        // Byte by byte: a terminal gives a line at a time, and where less comes than there is room for, more is only
+        // waited for once something new has been typed.
+        let mut buffer = [0; 1];
         let read = file.read(&mut buffer).await?;
         let piece = buffer.get(..read).unwrap_or_default();
         let end = piece.iter().position(|byte| *byte == b'\n');

@@ -211,13 +211,22 @@ impl Parts {
             return Vec::new();
         }
         let grants = self.grants();
-        let loading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).filter_map(|installed| {
-            let files = match installed.read() {
+        // Reading a component and taking its digest keeps a core busy for a while.
+        let reading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).map(|installed| {
+            tokio::task::spawn_blocking(move || {
+                let files = installed.read();
+                (installed, files)
+            })
+        });
+        let mut loading = Vec::new();
+        for read in join_all(reading).await {
+            let Ok((installed, files)) = read else { continue };
+            let files = match files {
                 Ok(files) => files,
                 Err(error) => {
                     let folder = installed.folder.display();
                     terminal::note(format_args!("the plugin in {folder} is left out: {error:#}"));
-                    return None;
+                    continue;
                 }
             };
             let granted = files.granted(grants);
@@ -231,14 +240,15 @@ impl Parts {
             let effective = Effective::intersect(&files.manifest, granted.as_ref());
             let PluginFiles { file, component, manifest, pin, .. } = files;
             let host = Arc::clone(&self.host);
-            let loading =
+            let task =
                 tokio::spawn(
                     async move { host.load_user(UserPlugin { file, component, manifest, effective, pin }).await },
                 );
-            Some(async move { (installed, replaces, loading.await) })
-        });
+            loading.push((installed, replaces, task));
+        }
         let mut loaded = Vec::new();
-        for (installed, replaces, outcome) in join_all(loading).await {
+        for (installed, replaces, task) in loading {
+            let outcome = task.await;
             let Installed { name, origin, .. } = installed;
             match outcome {
                 Ok(Ok(plugin)) => loaded.push(Loaded { origin, replaces, plugin }),

@@ -59,7 +59,7 @@ pub struct UserPlugin {
     pub manifest: Manifest,
     /// What it may do.
     pub effective: Effective,
-    /// What its grants are pinned to.
+    /// What its grants are pinned to. The component's digest has to be that of `component`.
     pub pin: Pin,
 }
 
@@ -179,7 +179,7 @@ impl PluginHost {
     /// `failed` or `unsupported-contract` if the file is no plugin for this host, `denied` if it imports what it was
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
-        let component = self.compile(&plugin.file, &plugin.component).await?;
+        let component = self.compile(&plugin.file, &plugin.component, &plugin.pin.component).await?;
         self.finish(&component, plugin.manifest, plugin.effective, Some(plugin.pin))
             .await
             .map_err(|error| in_file(&plugin.file, error))
@@ -196,7 +196,7 @@ impl PluginHost {
         manifest: &Manifest,
         effective: &Effective,
     ) -> Result<Inspection, Error> {
-        let component = self.compile(file, bytes).await?;
+        let component = self.compile(file, bytes, &Digest::of(bytes)).await?;
         let surface = contract_check::surface(&self.engine, &component);
         let refusal =
             contract_check::check_declared(manifest).and_then(|()| contract_check::check(&surface, effective, false));
@@ -227,9 +227,9 @@ impl PluginHost {
         user.of(manifest.name.as_str(), &manifest.limits)
     }
 
-    async fn compile(&self, file: &Path, bytes: &[u8]) -> Result<Component, Error> {
-        let digest = Digest::of(bytes);
-        if let Some(component) = self.cache.load(&self.engine, &digest) {
+    /// `digest` is that of the bytes.
+    async fn compile(&self, file: &Path, bytes: &[u8], digest: &Digest) -> Result<Component, Error> {
+        if let Some(component) = self.cache.load(&self.engine, digest) {
             return Ok(component);
         }
         // On a thread of its own, for a compilation that runs away must not hold up the end of the program.
@@ -262,7 +262,7 @@ impl PluginHost {
                 )));
             }
         };
-        if let Err(reason) = self.cache.store(&self.engine, &digest, &component) {
+        if let Err(reason) = self.cache.store(&self.engine, digest, &component) {
             tracing::warn!(%reason, "a compiled plugin could not be cached; it will be compiled again");
         }
         Ok(component)

@@ -45,10 +45,7 @@ pub(super) async fn run(arguments: InstallArguments) -> anyhow::Result<ExitCode>
         report(&arguments, &place, &new, &granted, "unchanged")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let grant_all = match agreed(&arguments, &new, &old)? {
-        Some(grant_all) => grant_all,
-        None => return Ok(ExitStatus(FAILED).into()),
-    };
+    let Some(grant_all) = agreed(&arguments, &new, &old)? else { return Ok(ExitStatus(FAILED).into()) };
     let folder =
         PluginFolder::lock(&parts.directories.plugins()).context("the folder of plugins can not be changed")?;
     if Old::at(&place) != old {

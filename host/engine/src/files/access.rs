@@ -91,7 +91,7 @@ pub(crate) struct OpenFile {
     /// The standard library's, which reads into memory that was not cleared first.
     file: std::fs::File,
     path: PathBuf,
-    pub(crate) facts: Facts,
+    metadata: Metadata,
     /// Read ahead, not taken yet.
     ahead: std::collections::VecDeque<u8>,
     /// What was read ahead goes up to the file's end.
@@ -101,6 +101,16 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
+    /// Its facts when it was opened.
+    pub(crate) fn facts(&self) -> Facts {
+        Facts::of(&self.metadata)
+    }
+
+    /// Its size when it was opened, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.metadata.len()
+    }
+
     /// Makes it one that a plugin holds. Reads the first bytes ahead; what goes wrong will go wrong again in
     /// [`Self::read`].
     pub(crate) fn held(mut self, slot: Slot) -> Self {
@@ -128,7 +138,7 @@ impl OpenFile {
             return Ok(bytes);
         }
         // Room for all of it at once, and to notice its end; growing step by step would read step by step.
-        let expected = self.facts.size.saturating_add(1).min(max).min(MAX_EXPECTED);
+        let expected = self.size().saturating_add(1).min(max).min(MAX_EXPECTED);
         let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
         (&mut self.file).take(max).read_to_end(&mut bytes).map_err(|error| explain("read", &self.path, &error))?;
         Ok(bytes)
@@ -213,10 +223,9 @@ impl Roots {
             self.check_file(&absolute, &metadata, place.access)?;
             Ok((Some(file.into_std()), metadata))
         })?;
-        let facts = Facts::of(&metadata);
-        match (facts.kind, file) {
+        match (FileKind::of(metadata.file_type()), file) {
             (FileKind::File, Some(file)) => {
-                Ok(OpenFile { file, path: absolute, facts, ahead: Default::default(), ended: false, slot: None })
+                Ok(OpenFile { file, path: absolute, metadata, ahead: Default::default(), ended: false, slot: None })
             }
             (FileKind::Directory, _) => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
             _ => Err(Error::Failed(format!(
@@ -234,9 +243,9 @@ impl Roots {
                 if offset > 0 {
                     file.seek(offset)?;
                 }
-                length.min(file.facts.size.saturating_sub(offset))
+                length.min(file.size().saturating_sub(offset))
             }
-            None => file.facts.size,
+            None => file.size(),
         };
         if wanted > max {
             return Err(limit_error(LimitName::HostCallBytes, max));

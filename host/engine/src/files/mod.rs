@@ -7,9 +7,11 @@ mod access;
 mod ignore_rules;
 mod io_error;
 mod locks;
+mod lossy_names;
 mod open_files;
 mod private;
 mod roots;
+mod spelling;
 mod walk;
 
 pub(crate) use access::{Facts, FileKind, ListedEntry, OpenFile, WriteMode};

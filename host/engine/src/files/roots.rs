@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use atoll_caps::{Access, Denied, Effective, FilesWant, RootPattern, RootVars, ScopedRoot, Wants};
@@ -15,6 +15,7 @@ use cap_std::{
 use super::{
     io_error::{explain, is_escape},
     private::Private,
+    spelling::{beneath, cleaned, is_clean},
 };
 use crate::state::Places;
 
@@ -63,12 +64,12 @@ impl Root {
         // Where `dir` is for certain; by its name it was there a moment ago.
         let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
         let guarded = private.touches(&at);
-        Ok(Self { given: root.path.clone(), real, dir, file, access: root.access, guarded })
+        Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded })
     }
 
     /// The path relative to `dir`, if it is this root or beneath it.
     fn relative(&self, path: &Path) -> Option<PathBuf> {
-        let rest = path.strip_prefix(&self.given).or_else(|_| path.strip_prefix(&self.real)).ok()?;
+        let rest = beneath(path, &self.given).or_else(|| beneath(path, &self.real))?;
         match (&self.file, rest.as_os_str().is_empty()) {
             (Some(name), true) => Some(name.clone()),
             (Some(_), false) => None,
@@ -151,19 +152,10 @@ impl Roots {
         let path = match path.strip_prefix('~') {
             Some("") => self.home.clone(),
             Some(rest) if rest.starts_with('/') => self.home.join(rest.trim_start_matches('/')),
-            _ => self.cwd.join(path),
+            _ => self.cwd.join(path.strip_prefix("./").filter(|rest| !rest.starts_with('/')).unwrap_or(path)),
         };
-        let mut clean = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir => {
-                    clean.pop();
-                }
-                part => clean.push(part),
-            }
-        }
-        Ok(clean)
+        let clean = if is_clean(&path) { path } else { cleaned(&path) };
+        Ok(self.as_stored(clean))
     }
 
     /// Finds the root a path is beneath, by its spelling.

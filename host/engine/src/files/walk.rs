@@ -4,7 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
@@ -245,19 +245,21 @@ impl Tree {
             return Some(inner);
         }
         for (name, file_type) in names {
-            // A name that is no text could not be opened.
-            let Some(text) = name.to_str().filter(|name| *name != ".git") else { continue };
-            let relative = folder.relative.join(text);
-            let Some((kind, size)) = self.kind(&dir, text, &relative, file_type) else { continue };
-            let is_dir = kind == FileKind::Directory;
-            if self.is_left_out(&path.join(text), text, is_dir, rules.as_deref()) {
+            if name == ".git" {
                 continue;
             }
-            if is_dir && self.guarded && self.roots.check_excluded(&path.join(text), Access::Read).is_err() {
+            let relative = folder.relative.join(&name);
+            let Some((kind, size)) = self.kind(&dir, &name, &relative, file_type) else { continue };
+            let is_dir = kind == FileKind::Directory;
+            if self.is_left_out(&path.join(&name), &name, is_dir, rules.as_deref()) {
+                continue;
+            }
+            if is_dir && self.guarded && self.roots.check_excluded(&path.join(&name), Access::Read).is_err() {
                 continue;
             }
             if !is_dir || self.plan.directories {
-                let Some(mut shown) = relative.to_str().map(str::to_owned) else { continue };
+                // As a plugin may give it back: see `lossy_names`.
+                let mut shown = relative.to_string_lossy().into_owned();
                 if is_dir {
                     shown.push('/');
                 }
@@ -317,10 +319,10 @@ impl Tree {
 
     /// What a name stands for, and its size if that was asked for. None for a link that is to be followed and
     /// leads nowhere that may be looked at.
-    fn kind(&self, dir: &Dir, name: &str, relative: &Path, file_type: FileType) -> Option<(FileKind, u64)> {
+    fn kind(&self, dir: &Dir, name: &OsStr, relative: &Path, file_type: FileType) -> Option<(FileKind, u64)> {
         let kind = FileKind::of(file_type);
         if kind == FileKind::Symlink && self.plan.follow_links {
-            let facts = self.roots.facts(self.path.join(relative).to_str()?).ok()?;
+            let facts = self.roots.facts(&self.path.join(relative).to_string_lossy()).ok()?;
             return Some((facts.kind, facts.size));
         }
         let sized = self.plan.sizes && kind == FileKind::File;
@@ -328,7 +330,7 @@ impl Tree {
     }
 
     /// Whether the globs, the ignore rules or a leading dot leave something out.
-    fn is_left_out(&self, path: &Path, name: &str, is_dir: bool, rules: Option<&IgnoreRules>) -> bool {
+    fn is_left_out(&self, path: &Path, name: &OsStr, is_dir: bool, rules: Option<&IgnoreRules>) -> bool {
         let chosen = self.overrides.matched(path, is_dir);
         if !chosen.is_none() {
             return chosen.is_ignore();
@@ -340,7 +342,7 @@ impl Tree {
         match ruled {
             Match::Ignore(()) => true,
             Match::Whitelist(()) => false,
-            Match::None => !self.plan.hidden && name.starts_with('.'),
+            Match::None => !self.plan.hidden && name.as_encoded_bytes().starts_with(b"."),
         }
     }
 }

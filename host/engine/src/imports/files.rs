@@ -95,7 +95,7 @@ impl wit::Host for PluginState {}
 impl wit::HostReader for PluginState {
     fn metadata(&mut self, reader: Resource<Reader>) -> wasmtime::Result<wit::Metadata> {
         let reader = self.resources.get(&reader)?;
-        Ok(crate::state::lock(&reader.file).facts.clone().into())
+        Ok(crate::state::lock(&reader.file).facts().into())
     }
 
     fn drop(&mut self, reader: Resource<Reader>) -> wasmtime::Result<()> {
@@ -211,7 +211,7 @@ async fn read_all(
                 let Ok(mut open) = roots.open_found(&absolute) else { continue };
                 let Ok(data) = open.read(max) else { continue };
                 spent += data.len() as u64;
-                let truncated = data.len() as u64 == max && open.facts.size > max;
+                let truncated = data.len() as u64 == max && open.size() > max;
                 contents.push(FoundContent { path: file.path, data, truncated });
             }
             (contents, left)

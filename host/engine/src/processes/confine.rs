@@ -202,6 +202,7 @@ mod tests {
             home: PathBuf::new(),
             atoll_home: PathBuf::new(),
             cache: PathBuf::new(),
+            sessions: PathBuf::new(),
             spill: PathBuf::new(),
             skills: Vec::new(),
             shell: None,

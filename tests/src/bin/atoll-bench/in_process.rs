@@ -6,39 +6,65 @@ use anyhow::Context as _;
 use atoll_agent::Pipeline;
 use atoll_engine::{Builtin, Places, PluginHost};
 use atoll_table::Table;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Figure,
     concurrency::{self, call},
     median, percentile,
+    tools::Processes,
 };
 
-/// Measures calls of the built-in tool `read`.
-pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
+/// Tools to call, as a session has them.
+pub(crate) struct Tools {
+    host: PluginHost,
+    pipeline: Pipeline,
+}
+
+impl Tools {
+    /// Loads built-in plugins for a workspace.
+    pub(crate) async fn load(work: &Path, names: &[&'static str]) -> anyhow::Result<Self> {
+        let none = work.join("none-of-this-is-there");
+        let host = PluginHost::new(Places {
+            cwd: work.to_owned(),
+            home: none.clone(),
+            atoll_home: none.join(".atoll"),
+            cache: none.join("cache"),
+            sessions: none.join(".atoll/sessions"),
+            spill: none.join("spill"),
+            skills: Vec::new(),
+            shell: None,
+        })?;
+        let mut table = Table::new();
+        for &name in names {
+            let plugin = host.load_builtin(&builtin(name)?).await?;
+            let (tools, runner) = plugin.tools.with_context(|| format!("{name} brings no tool"))?;
+            table.register(name, tools, &runner)?;
+        }
+        Ok(Self { host, pipeline: Pipeline::new(table) })
+    }
+
+    /// Calls a tool, which has to work.
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> anyhow::Result<()> {
+        concurrency::call(&self.pipeline, name, arguments).await
+    }
+}
+
+/// Measures calls of the built-in tool `read`, then those that do much.
+pub(crate) fn measure(quick: bool, tools: Option<Processes>) -> anyhow::Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(quick))
+    let mut figures = runtime.block_on(run(quick))?;
+    if let Some(tools) = tools {
+        figures.extend(runtime.block_on(tools.calls())?);
+    }
+    Ok(figures)
 }
 
 async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
     let work = folder.path().canonicalize()?;
     std::fs::write(work.join("small.txt"), "a line of text\n".repeat(64))?;
-    let host = PluginHost::new(Places {
-        cwd: work.clone(),
-        home: work.clone(),
-        atoll_home: folder.path().join("none/.atoll"),
-        cache: folder.path().join("none/cache"),
-        sessions: folder.path().join("none/.atoll/sessions"),
-        spill: folder.path().join("none/spill"),
-        skills: Vec::new(),
-        shell: None,
-    })?;
-    let plugin = host.load_builtin(&builtin("read")?).await?;
-    let (tools, runner) = plugin.tools.context("read brings no tool")?;
-    let mut table = Table::new();
-    table.register("read", tools, &runner)?;
-    let pipeline = Pipeline::new(table);
+    let Tools { host, pipeline } = Tools::load(&work, &["read"]).await?;
     let mut figures = Vec::new();
 
     let count = if quick { 300 } else { 3_000 };

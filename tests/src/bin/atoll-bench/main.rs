@@ -9,6 +9,7 @@ mod concurrency;
 mod in_process;
 mod model_server;
 mod processes;
+mod tools;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -22,7 +23,7 @@ pub(crate) struct Figure {
     pub(crate) name: String,
     /// The figure.
     pub(crate) value: f64,
-    /// `ms`, `µs`, `MB`, `%` or a count.
+    /// `ms`, `µs`, `MB`, `%` or `x`, how many times as much.
     pub(crate) unit: &'static str,
     /// It has to stay below this, if there is a promise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,11 +83,14 @@ fn run() -> anyhow::Result<bool> {
         }
     }
     let mut figures = Vec::new();
+    let mut tools = None;
     if !options.calls {
         let atoll = std::env::var_os("ATOLL_BIN").map(PathBuf::from);
-        figures = processes::measure(&atoll.context("ATOLL_BIN is not set; run `cargo xtask bench`")?, options.quick)?;
+        let atoll = atoll.context("ATOLL_BIN is not set; run `cargo xtask bench`")?;
+        figures = processes::measure(&atoll, options.quick)?;
+        tools = Some(tools::processes(&atoll, options.quick)?);
     }
-    figures.extend(in_process::measure(options.quick)?);
+    figures.extend(in_process::measure(options.quick, tools)?);
     if options.json {
         println!("{}", serde_json::to_string_pretty(&figures)?);
     } else {

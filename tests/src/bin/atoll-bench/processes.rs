@@ -125,11 +125,26 @@ fn requests(runs: &[Run]) -> anyhow::Result<f64> {
 }
 
 /// A home directory that knows the server, for both programs.
-struct Home {
+pub(crate) struct Home {
     folder: tempfile::TempDir,
 }
 
 impl Home {
+    /// One that knows nothing.
+    pub(crate) fn empty() -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        std::fs::create_dir_all(folder.path().join(".atoll"))?;
+        Ok(Self { folder })
+    }
+
+    /// Makes it a program's.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        command
+            .env("HOME", self.folder.path())
+            .env("XDG_CACHE_HOME", self.folder.path().join(".cache"))
+            .env_remove("ATOLL_HOME");
+    }
+
     fn new(server: &ModelServer) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let models = format!(
@@ -172,11 +187,9 @@ impl Home {
 
 fn print_run(program: &[String], server: &ModelServer, home: &Home) -> anyhow::Result<Run> {
     let mut command = command(program, &["-p", "--model", "mock/m", "hi"])?;
+    home.apply(&mut command);
     command
         .current_dir(home.folder.path().join("work"))
-        .env("HOME", home.folder.path())
-        .env("XDG_CACHE_HOME", home.folder.path().join(".cache"))
-        .env_remove("ATOLL_HOME")
         .env("PI_OFFLINE", "1")
         .env("PI_SKIP_VERSION_CHECK", "1")
         .env("PI_TELEMETRY", "0");
@@ -196,7 +209,7 @@ fn wall(program: &[String], arguments: &[&str], runs: usize) -> anyhow::Result<f
     Ok(median(&mut times))
 }
 
-fn command(program: &[String], arguments: &[&str]) -> anyhow::Result<Command> {
+pub(crate) fn command(program: &[String], arguments: &[&str]) -> anyhow::Result<Command> {
     let (first, rest) = program.split_first().context("no program to measure")?;
     let mut command = Command::new(first);
     command.args(rest).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -204,7 +217,7 @@ fn command(program: &[String], arguments: &[&str]) -> anyhow::Result<Command> {
 }
 
 /// Runs a program to its end: how long it took, the most memory it had, and when it was started.
-fn timed(command: &mut Command) -> anyhow::Result<(f64, f64, Instant)> {
+pub(crate) fn timed(command: &mut Command) -> anyhow::Result<(f64, f64, Instant)> {
     let began = Instant::now();
     let child = command.spawn().with_context(|| format!("{:?} can not be started", command.get_program()))?;
     let pid = i32::try_from(child.id()).context("a process id out of range")?;

@@ -1,0 +1,99 @@
+//! What the built-in tools may do: as little as they can do their work with.
+
+use serde_json::{Value, json};
+
+use crate::common::Sandbox;
+
+/// The manifest of a built-in tool.
+fn manifest(name: &str) -> toml::Table {
+    let path = crate::common::plugins::workspace_root().join(format!("guest-tools/{name}/plugin.toml"));
+    std::fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+/// Its capabilities without the reasons.
+fn wants(name: &str) -> Value {
+    let known = ["name", "version", "description", "contract", "limits"];
+    let mut wants = serde_json::to_value(manifest(name)).unwrap();
+    let wants = wants.as_object_mut().unwrap();
+    wants.retain(|key, _| !known.contains(&key.as_str()));
+    for list in wants.values_mut() {
+        for one in list.as_array_mut().unwrap() {
+            let reason = one.as_object_mut().unwrap().remove("reason");
+            assert!(reason.is_some(), "{name}: a capability without a reason");
+        }
+    }
+    Value::Object(wants.clone())
+}
+
+#[test]
+fn each_tool_asks_for_the_least() {
+    let read = json!({"files": [{"root": "$workspace", "access": "read"}]});
+    let write = json!({"files": [{"root": "$workspace", "access": "read-write"}]});
+    let read_more = json!({"files": [
+        {"root": "$workspace", "access": "read"},
+        {"root": "$skills", "access": "read"},
+        {"root": "$spill", "access": "read"},
+    ]});
+    for (name, expected) in [
+        ("read", &read_more),
+        ("grep", &read),
+        ("find", &read),
+        ("ls", &read),
+        ("edit", &write),
+        ("write", &write),
+        ("bash", &json!({"process": [{"program": "*"}]})),
+    ] {
+        assert_eq!(wants(name), *expected, "{name}");
+    }
+}
+
+#[test]
+fn the_tools_that_may_only_read_leave_everything_as_it_was() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a/b.txt", "text\n");
+    let facts = |sandbox: &Sandbox| {
+        let mut all = Vec::new();
+        let mut folders = vec![sandbox.work()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                let facts = entry.metadata().unwrap();
+                all.push((entry.path(), facts.len(), facts.modified().unwrap()));
+                if facts.is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+        all.sort();
+        all
+    };
+    let before = facts(&sandbox);
+    for (tool, arguments) in [
+        ("read", json!({"path": "a/b.txt"})),
+        ("grep", json!({"pattern": "text"})),
+        ("find", json!({"pattern": "*"})),
+        ("ls", json!({"path": "a"})),
+    ] {
+        sandbox.good_call(tool, &arguments);
+    }
+    assert_eq!(facts(&sandbox), before);
+}
+
+#[test]
+fn the_tools_say_whether_they_change_anything() {
+    let sandbox = Sandbox::new();
+    let tools = sandbox.atoll().args(["tool", "list", "--json"]).run().json();
+    let text = tools.to_string();
+    for name in ["read", "write", "edit", "bash", "grep", "find", "ls"] {
+        assert!(text.contains(&format!("\"name\":\"{name}\"")), "{name}: {tools:#}");
+    }
+    let list = tools.as_array().cloned().unwrap_or_else(|| tools["tools"].as_array().unwrap().clone());
+    for tool in list {
+        let name = tool["name"].as_str().unwrap();
+        let read_only = matches!(name, "read" | "grep" | "find" | "ls");
+        if read_only {
+            assert_eq!(tool["annotations"]["readOnlyHint"], json!(true), "{tool:#}");
+        } else if matches!(name, "write" | "edit" | "bash") {
+            assert_ne!(tool["annotations"]["readOnlyHint"], json!(true), "{tool:#}");
+        }
+    }
+}
