@@ -249,10 +249,15 @@ fn nothing_is_fetched_over_an_open_line_nor_by_a_redirect_that_leads_there() {
         let run = sandbox.atoll().args(["plugin", "install", "--yes", url]).run().code(1);
         assert!(run.one_line().contains(reason), "{url}: {run:#?}");
     }
-    for to in ["http://example.com/x.wasm", "file:///etc/passwd", "http://user:sk-hush@127.0.0.1/x"] {
+    for (to, reason) in [
+        ("http://example.com/x.wasm", "http is for this machine only"),
+        ("file:///etc/passwd", "over https"),
+        ("http://user:sk-hush@127.0.0.1/x", "user name"),
+    ] {
         let server = Server::start(vec![Reply::status(302, &[("location", to)], "")]);
         let run = sandbox.atoll().args(["plugin", "install", "--yes", &server.origin()]).run().code(1);
-        assert!(!run.one_line().contains("sk-hush"), "{run:#?}");
+        // Refused, and not merely out of reach.
+        assert!(run.one_line().contains(reason) && !run.stderr.contains("sk-hush"), "{run:#?}");
         assert_eq!(server.requests().len(), 1, "{to}");
     }
     let again: Vec<Reply> = (0..10).map(|_| Reply::status(302, &[("location", "/again")], "")).collect();

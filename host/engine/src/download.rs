@@ -35,15 +35,7 @@ pub(crate) async fn fetch(client: &HttpClient, url: &str, limit: u64) -> Result<
                 let to = to.to_str().ok().and_then(|to| url.join(to).ok()).ok_or_else(|| {
                     Error::Failed(format!("{} redirects to something that is not a URL", shown(&url)))
                 })?;
-                check(&to)?;
-                if url.scheme() == "https" && to.scheme() != "https" {
-                    return Err(Error::Failed(format!(
-                        "{} redirects to {}, from https to {}; nothing is fetched that way",
-                        shown(&url),
-                        shown(&to),
-                        to.scheme()
-                    )));
-                }
+                check_redirect(&url, &to)?;
                 url = to;
                 continue;
             }
@@ -93,6 +85,16 @@ fn check(url: &Url) -> Result<(), Error> {
     }
 }
 
+/// A redirect leads only to where one could have begun, and never from `https` to `http`, not even to this machine.
+fn check_redirect(from: &Url, to: &Url) -> Result<(), Error> {
+    check(to)?;
+    if from.scheme() == "https" && to.scheme() != "https" {
+        let (from, to) = (shown(from), shown(to));
+        return Err(Error::Failed(format!("{from} redirects from https to {to}; nothing is fetched that way")));
+    }
+    Ok(())
+}
+
 fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -132,6 +134,21 @@ mod tests {
             ("file:///etc/passwd", false),
         ] {
             assert_eq!(check(&Url::parse(url).unwrap()).is_ok(), good, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_never_leads_to_an_open_line() {
+        for (from, to, good) in [
+            ("https://a.test/", "https://b.test/", true),
+            ("http://127.0.0.1/", "https://b.test/", true),
+            ("http://127.0.0.1/", "http://[::1]/", true),
+            ("https://a.test/", "http://127.0.0.1/", false),
+            ("http://127.0.0.1/", "http://b.test/", false),
+            ("https://a.test/", "file:///etc/passwd", false),
+        ] {
+            let (from, to) = (Url::parse(from).unwrap(), Url::parse(to).unwrap());
+            assert_eq!(check_redirect(&from, &to).is_ok(), good, "{from} {to}");
         }
     }
 
