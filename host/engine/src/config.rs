@@ -12,6 +12,8 @@ use std::{
     time::Duration,
 };
 
+use atoll_caps::MAX_TABLE_ELEMENTS;
+
 use crate::permits::{MAX_CALLS, MAX_MEMORIES, MAX_NESTED_CALLS, MAX_PREPARING, MAX_TABLES, TABLES_OF_A_PLACE};
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -120,7 +122,7 @@ fn pool() -> PoolingAllocationConfig {
         .max_tables_per_component(MAX_TABLES)
         .max_tables_per_module(8)
         .max_memory_size(MAX_MEMORY)
-        .table_elements(100_000)
+        .table_elements(MAX_TABLE_ELEMENTS as usize)
         .max_component_instance_size(4 << 20)
         .max_core_instance_size(4 << 20)
         .max_unused_warm_slots(64);
