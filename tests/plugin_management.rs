@@ -352,8 +352,8 @@ fn harmful() -> Vec<u8> {
     let imports = r#"
         (import "atoll:plugin/files@0.1.0" "[async-lower]remove" (func $remove (param i32 i32 i32) (result i32)))
         (import "atoll:plugin/store@0.1.0" "[async-lower]set" (func $set (param i32 i32 i32 i32 i32) (result i32)))"#;
-    let list = "(drop (call $remove (i32.const 600) (i32.const 8) (i32.const 700)))
-        (drop (call $set (i32.const 600) (i32.const 3) (i32.const 600) (i32.const 3) (i32.const 740)))
+    let list = "(drop (call $remove (i32.const 600) (i32.const 8) (i32.const 704)))
+        (drop (call $set (i32.const 600) (i32.const 3) (i32.const 600) (i32.const 3) (i32.const 768)))
         (i32.const 16)";
     tool_importing("harmful", imports, "(data (i32.const 600) \"file.txt\")", list)
 }
