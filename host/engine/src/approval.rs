@@ -124,7 +124,13 @@ impl Approvals {
         }
         let _pause = caller.call.clock.pause();
         let arrived = self.answers.load(Ordering::SeqCst);
-        let mut refused = self.turn.lock().await;
+        let mut refused = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => {
+                tracing::debug!(plugin = question.plugin, capability, "waits for the open question to be answered");
+                self.turn.lock().await
+            }
+        };
         if allowed(&caller.effective()) {
             return Decision::Granted("session");
         }
