@@ -128,6 +128,20 @@ fn a_workspace_around_atolls_directory_does_not_open_it() {
 }
 
 #[test]
+fn a_confined_program_does_not_change_what_decides_about_the_project() {
+    let Some(sandbox) = confined() else { return };
+    for command in ["mkdir -p .atoll/skills/x", "echo '{}' > .atoll/settings.json", "mv .atoll gone", "rmdir .atoll"] {
+        fails(&sandbox, command);
+    }
+    assert_eq!(fs::read_dir(sandbox.work().join(".atoll")).unwrap().count(), 0);
+    sandbox.file(".atoll/settings.json", "{}");
+    assert_eq!(works(&sandbox, "cat .atoll/settings.json"), "{}");
+    fails(&sandbox, "echo x > .atoll/settings.json");
+    fails(&sandbox, "rm .atoll/settings.json");
+    assert_eq!(sandbox.read(".atoll/settings.json"), "{}");
+}
+
+#[test]
 fn a_confined_program_has_temporary_files_and_processes_of_its_own() {
     let Some(sandbox) = confined() else { return };
     assert_eq!(works(&sandbox, "echo x > /tmp/mine && f=$(mktemp) && echo y > $f && cat /tmp/mine $f"), "x\ny\n");

@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -374,13 +374,6 @@ fn an_interrupted_session_goes_on() {
     assert_eq!(run.stdout, "second\n");
 }
 
-/// How long a call of `bash` takes.
-fn timed(sandbox: &Sandbox, arguments: &Value) -> (Value, Duration) {
-    let started = Instant::now();
-    let record = sandbox.call("bash", arguments);
-    (record, started.elapsed())
-}
-
 /// Where long output goes unless somebody was there first.
 fn spill_folder(sandbox: &Sandbox) -> PathBuf {
     sandbox.root().join(format!("tmp/atoll-{}", rustix::process::geteuid().as_raw()))
@@ -389,22 +382,20 @@ fn spill_folder(sandbox: &Sandbox) -> PathBuf {
 #[test]
 fn a_timeout_holds_while_output_flows_without_pause() {
     let sandbox = Sandbox::new();
-    let (record, took) = timed(&sandbox, &json!({"command": "yes", "timeout": 1}));
+    let record = sandbox.call("bash", &json!({"command": "yes", "timeout": 1}));
     assert_eq!(record["isError"], true);
     assert!(text_of(&record["content"]).ends_with("Command timed out after 1 seconds"));
-    assert!((1.0..4.0).contains(&took.as_secs_f64()), "{took:?}");
 }
 
 #[test]
 fn a_command_that_prints_without_end_is_stopped_by_the_named_limit() {
     let sandbox = Sandbox::new();
-    let (record, took) = timed(&sandbox, &bash("echo $$ > pid; echo begun; yes"));
+    let record = sandbox.call("bash", &bash("echo $$ > pid; echo begun; yes"));
     assert_eq!(record["isError"], true);
     let text = text_of(&record["content"]);
     let start = &text[text.len() - 300..];
     assert!(text.starts_with("y\n"), "{start}");
     assert!(text.ends_with("Command stopped by the limit command-output-bytes (1073741824)"), "{start}");
-    assert!(took < Duration::from_secs(60), "{took:?}");
     until_gone(pid_in(&sandbox.work().join("pid")));
     // The log holds the start of the output, and the result says how much of it.
     let kept = record["structuredContent"]["full_output_path"].as_str().unwrap();

@@ -151,6 +151,45 @@ fn atolls_own_directory_is_out_of_reach_even_inside_the_workspace() {
 }
 
 #[test]
+fn what_decides_about_the_project_is_read_and_not_changed() {
+    let sandbox = Sandbox::with_misbehave();
+    sandbox.file(".atoll/settings.json", "{}");
+    sandbox.file("conf/x", "x");
+    symlink(".atoll", sandbox.work().join("way")).unwrap();
+    symlink(".atoll/settings.json", sandbox.work().join("innocent.json")).unwrap();
+    assert_eq!(sandbox.good_call("read", &json!({"path": ".atoll/settings.json"})), "{}");
+    assert!(sandbox.good_call("ls", &json!({"path": ".atoll"})).contains("settings.json"));
+    let spelt = sandbox.work().join(".atoll/settings.json");
+    for path in [".atoll/settings.json", "./conf/../.atoll/settings.json", "way/settings.json", "innocent.json"]
+        .into_iter()
+        .chain([spelt.to_str().unwrap()])
+    {
+        for (tool, arguments) in
+            [("write", json!({"path": path, "content": "{\"a\": 1}"})), ("edit", one_edit(path, "{}", "{ }"))]
+        {
+            let said = sandbox.bad_call(tool, &arguments);
+            assert!(said.contains("decides what atoll does in this project"), "{tool} {path}: {said}");
+        }
+    }
+    for path in [".atoll/plugins/x/plugin.wasm", "way/skills/x/SKILL.md", ".atoll"] {
+        sandbox.bad_call("write", &json!({"path": path, "content": "x"}));
+    }
+    sandbox.bad_call("misbehave", &json!({"how": "remove", "target": ".atoll/settings.json"}));
+    assert_eq!(sandbox.read(".atoll/settings.json"), "{}");
+    assert_eq!(std::fs::read_dir(sandbox.work().join(".atoll")).unwrap().count(), 1);
+    // Where there is none, none is made; a name that only begins the same is like any other.
+    let fresh = Sandbox::new();
+    fresh.bad_call("write", &json!({"path": ".atoll/settings.json", "content": "x"}));
+    assert!(!fresh.work().join(".atoll").exists());
+    fresh.good_call("write", &json!({"path": ".atollish/x", "content": "x"}));
+    // Granted by its own name, it is like any other.
+    let folder = format!("{}:read-write", sandbox.work().join(".atoll").display());
+    sandbox.atoll().args(["plugin", "grant", "write", "--files", &folder]).run().ok();
+    sandbox.good_call("write", &json!({"path": ".atoll/settings.json", "content": "{\"theme\": \"dark\"}"}));
+    sandbox.bad_call("edit", &one_edit(".atoll/settings.json", "dark", "light"));
+}
+
+#[test]
 fn pipes_devices_and_sockets_are_refused_at_once() {
     let sandbox = Sandbox::new();
     let fifo = sandbox.work().join("fifo");

@@ -98,6 +98,23 @@ fn switching_a_tool_off_holds_for_nested_calls() {
     sandbox.settings(&json!({"defaultTools": ["-bash"]}));
     let record = sandbox.call("nest", &json!({"tool": "bash", "arguments": {"command": "echo no"}}));
     assert_eq!(answers(&record)[0]["code"], "not-found");
+    // Nor does a plugin that may change the table switch it on, be it switched off by a change or left out of a list.
+    for off in [json!(["-bash"]), json!(["read", "nest", "change_table"])] {
+        let sandbox = with_nest(NEST_TOML);
+        sandbox.settings(&json!({"defaultTools": off}));
+        let script = json!({"turns": [
+            {"calls": [{"tool": "change_table", "arguments": {"activate": "bash"}}]},
+            {"calls": [{"tool": "nest", "arguments": {"tool": "bash", "arguments": {"command": "touch ran"}}}]},
+            {"calls": [{"tool": "change_table", "arguments": {"activate": "find"}}]},
+            {"text": "done"}]});
+        sandbox.scripted(&script).arg("go").run().ok();
+        let results = sandbox.results();
+        let refusal = text_of(&results[0]["content"]);
+        assert!(refusal.contains("bash, which the user has switched off"), "{off}: {refusal}");
+        assert_eq!(answers(&results[1])[0]["code"], "not-found", "{off}");
+        assert!(!sandbox.work().join("ran").exists(), "{off}");
+        assert_eq!(results[2]["isError"], false, "{off}: {:#}", results[2]);
+    }
 }
 
 #[test]

@@ -105,6 +105,28 @@ fn a_manifest_can_not_forge_what_is_shown() {
 }
 
 #[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.offered("new", &misbehave(), Some(MISBEHAVE_TOML));
+    let start = || AtTerminal::start(sandbox.atoll().args(["plugin", "install"]).arg(&file));
+    let mut run = start();
+    run.press("y\ny\n");
+    run.wait_for("Install it?");
+    run.press("n\n");
+    run.wait().code(1);
+    assert_eq!(names(&sandbox), Vec::<String>::new());
+    // Nor does more than was asked for answer the question that comes next.
+    let mut run = start();
+    run.wait_for("Install it?");
+    run.press("y\ny\n");
+    run.wait_for("Grant it all");
+    run.press("n\n");
+    run.wait().ok();
+    assert_eq!(names(&sandbox), [".lock", "misbehave"]);
+    assert!(!sandbox.grants().contains("[[plugin"), "{}", sandbox.grants());
+}
+
+#[test]
 fn another_version_has_none_of_the_grants_and_says_what_is_new() {
     let sandbox = Sandbox::new();
     let old = sandbox.offered("old", &misbehave(), Some(MISBEHAVE_TOML));

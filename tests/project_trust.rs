@@ -206,6 +206,17 @@ fn a_person_is_asked_and_the_answer_is_kept_where_it_says_so() {
 }
 
 #[test]
+fn what_was_typed_before_the_question_is_no_answer() {
+    let sandbox = with_settings();
+    let mut run = AtTerminal::start(sandbox.atoll().args(["tool", "list"]));
+    run.press("a\n");
+    run.wait_for("Trust it?");
+    run.press("n\n");
+    assert!(!counts(&run.wait().ok()));
+    assert!(!trust_file(&sandbox).exists());
+}
+
+#[test]
 fn decisions_are_listed_made_and_forgotten() {
     let sandbox = with_settings();
     let trust = |words: &[&str]| sandbox.atoll().arg("trust").args(words).run();
@@ -244,6 +255,18 @@ fn settings_of_a_trusted_project_go_over_the_users_but_not_over_what_protects_th
     let notes: Vec<&str> = run.stderr.lines().collect();
     assert_eq!(notes.len(), 2, "{run:#?}");
     assert!(notes[0].contains("`defaultProjectTrust` is left out") && notes[1].contains("`httpProxy`"), "{notes:?}");
+    // It neither chooses what is run in its name, nor where what protects sessions looks for them.
+    let planted = sandbox.file("shell", "#!/bin/sh\ntouch planted\n");
+    fs::set_permissions(&planted, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let kept = sandbox.home_file("elsewhere/x.jsonl", "{}\n");
+    sandbox.settings(&json!({"sessionDir": kept.parent().unwrap()}));
+    let own = json!({"shellPath": planted, "sessionDir": sandbox.root().join("theirs")});
+    sandbox.file(".atoll/settings.json", own.to_string());
+    let call =
+        |tool: &str, arguments: Value| sandbox.atoll().args(["-a", "tool", "call", tool, &arguments.to_string()]).run();
+    let run = call("bash", json!({"command": "echo fine"})).ok();
+    assert!(run.stdout == "fine\n" && !sandbox.work().join("planted").exists(), "{run:#?}");
+    assert!(run.stderr.contains("`shellPath` is left out") && run.stderr.contains("`sessionDir` is"), "{run:#?}");
     sandbox.file(".atoll/settings.json", "{\"defaultTools\": 7}");
     assert!(list(&sandbox, &["-a"]).code(1).one_line().contains(".atoll/settings.json"));
     list(&sandbox, &["-na"]).ok().silent();

@@ -27,7 +27,6 @@ fn wants(name: &str) -> Value {
 
 #[test]
 fn each_tool_asks_for_the_least() {
-    let read = json!({"files": [{"root": "$workspace", "access": "read"}]});
     let write = json!({"files": [{"root": "$workspace", "access": "read-write"}]});
     let read_more = json!({"files": [
         {"root": "$workspace", "access": "read"},
@@ -36,15 +35,37 @@ fn each_tool_asks_for_the_least() {
     ]});
     for (name, expected) in [
         ("read", &read_more),
-        ("grep", &read),
-        ("find", &read),
-        ("ls", &read),
+        ("grep", &read_more),
+        ("find", &read_more),
+        ("ls", &read_more),
         ("edit", &write),
         ("write", &write),
         ("bash", &json!({"process": [{"program": "*"}]})),
     ] {
         assert_eq!(wants(name), *expected, "{name}");
     }
+}
+
+#[test]
+fn every_tool_that_reads_reaches_skills_and_what_was_too_long_for_its_call() {
+    let sandbox = Sandbox::new();
+    let record = sandbox.call("bash", &json!({"command": "seq 1 200000"}));
+    let kept = record["structuredContent"]["full_output_path"].as_str().unwrap().to_owned();
+    let (folder, name) = kept.rsplit_once('/').unwrap();
+    let found = sandbox.good_call("grep", &json!({"pattern": "^123456$", "path": kept}));
+    assert!(found.contains("123456"), "{found}");
+    assert!(sandbox.good_call("find", &json!({"pattern": name, "path": folder})).contains(name));
+    assert!(sandbox.good_call("ls", &json!({"path": folder})).contains(name));
+    // Skills of the directory above, which are no part of the workspace.
+    let parent = sandbox.root().join(".agents/skills/stars");
+    std::fs::create_dir_all(&parent).unwrap();
+    std::fs::write(parent.join("SKILL.md"), "When the sky is clear.\n").unwrap();
+    let call = |tool: &str, arguments: Value| {
+        sandbox.atoll().args(["-a", "tool", "call", tool, &arguments.to_string()]).run().ok().stdout
+    };
+    assert!(call("grep", json!({"pattern": "sky", "path": parent})).contains("clear"));
+    assert!(call("ls", json!({"path": parent})).contains("SKILL.md"));
+    assert!(call("find", json!({"pattern": "*.md", "path": parent})).contains("SKILL.md"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod nested_calls;
 pub mod pipeline;
 pub mod prompt;
 pub mod run;
+pub mod secrets;
 pub mod session;
 pub mod settings;
 mod time;

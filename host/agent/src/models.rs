@@ -160,11 +160,11 @@ impl Models {
     /// [`ModelError::File`], naming the provider and the place.
     pub fn load(path: &Path, environment: BTreeMap<String, String>) -> Result<Self, ModelError> {
         let failed = |reason: String| ModelError::File { path: path.to_owned(), reason };
-        let file: ModelsFile = match std::fs::read_to_string(path) {
-            Ok(text) => {
+        let file: ModelsFile = match atoll_caps::read_small_file(path) {
+            Ok(Some(text)) => {
                 serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| failed(error.to_string()))?
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => ModelsFile::default(),
+            Ok(None) => ModelsFile::default(),
             Err(error) => return Err(failed(error.to_string())),
         };
         let mut providers = Vec::new();

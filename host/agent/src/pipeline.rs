@@ -80,9 +80,9 @@ pub struct Done {
 }
 
 impl Ready {
-    /// Whether it has to run alone.
-    pub fn is_sequential(&self) -> bool {
-        self.entry.tool.execution_mode == ExecutionMode::Sequential
+    /// Whether it may run beside others.
+    pub fn mode(&self) -> ExecutionMode {
+        self.entry.tool.execution_mode
     }
 
     /// The plugin that runs it.

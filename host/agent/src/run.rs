@@ -214,7 +214,7 @@ impl Agent {
             };
             ready.push(checked);
         }
-        let one_by_one = ready.iter().any(|call| call.as_ref().is_ok_and(Ready::is_sequential));
+        let one_by_one = batch::runs_in_order(ready.iter().flatten().map(Ready::mode));
         let running = calls.iter().zip(ready).map(|(call, ready)| self.run_call(call, ready));
         let outputs = if one_by_one {
             let mut outputs = Vec::new();

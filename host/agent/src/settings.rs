@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use atoll_caps::{DefaultTrust, UserLimits};
+use atoll_caps::{DefaultTrust, UserLimits, read_small_file};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -75,9 +75,10 @@ pub enum BashSandbox {
     Bubblewrap,
 }
 
-/// Keys that only the user's own settings may have: what they say about trust, grants, limits, the network and the
-/// confinement of programs must not be a project's to change.
-pub const USER_ONLY: [&str; 10] = [
+/// Keys that only the user's own settings may have: what they say about trust, grants, limits, the network, the programs
+/// that are run and their confinement, and where sessions are kept and protected, must not be a project's to change. Some
+/// are not known to this version; no later one must come to take them from a project.
+pub const USER_ONLY: [&str; 16] = [
     "defaultProjectTrust",
     "httpProxy",
     "grants",
@@ -88,6 +89,12 @@ pub const USER_ONLY: [&str; 10] = [
     "sandbox",
     "trust",
     "permissions",
+    "sessionDir",
+    "shellPath",
+    "shellCommandPrefix",
+    "npmCommand",
+    "externalEditor",
+    "secrets",
 ];
 /// Lists that a project adds to, instead of replacing them.
 const RESOURCES: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
@@ -149,11 +156,7 @@ impl Settings {
 }
 
 fn read(path: &Path) -> Result<Option<String>, SettingsError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(SettingsError { path: path.to_owned(), reason: error.to_string() }),
-    }
+    read_small_file(path).map_err(|error| SettingsError { path: path.to_owned(), reason: error.to_string() })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(text: &str, path: &Path) -> Result<T, SettingsError> {
@@ -238,6 +241,13 @@ mod tests {
         };
         assert_eq!(settings, expected);
         assert_eq!(refused, ["defaultProjectTrust", "httpProxy", "audit"]);
+        // Nor to what is run and where sessions are kept.
+        let its = r#"{"sessionDir": "/tmp/theirs", "shellPath": "./sh", "shellCommandPrefix": "x", "npmCommand": ["x"],
+            "externalEditor": "x", "secrets": {"a": "!x"}}"#;
+        let (settings, refused) = both(r#"{"sessionDir": "/mine", "shellPath": "/bin/zsh"}"#, its).unwrap();
+        let kept = (settings.session_dir.as_deref(), settings.shell_path.as_deref());
+        assert_eq!(kept, (Some(Path::new("/mine")), Some(Path::new("/bin/zsh"))));
+        assert_eq!(refused.len(), 6, "{refused:?}");
         // A list replaces the user's, changes are made to it.
         let (settings, _) = both(r#"{"defaultTools": ["read", "ls"]}"#, r#"{"defaultTools": ["bash"]}"#).unwrap();
         assert_eq!((settings.default_tools, settings.tool_changes), (Some(vec!["bash".to_owned()]), None));

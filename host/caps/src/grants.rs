@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::digest::Digest;
 use crate::manifest::{Manifest, PluginName, read_tool_names};
 use crate::private_file::{self, Lock};
+use crate::small_file::read_small_file;
 use crate::text::printable;
 use crate::toml_source::{ManifestError, Section, Source};
 use crate::wants::{FilesWant, Wants};
@@ -95,7 +96,7 @@ pub enum GrantsError {
 impl Grants {
     /// Reads the file; one that is not there grants nothing.
     pub fn load(path: &Path) -> Result<Self, GrantsError> {
-        match private_file::read(path) {
+        match read_small_file(path) {
             Ok(Some(text)) => Ok(Self::parse(&text, &path.display().to_string())?),
             Ok(None) => Ok(Self::default()),
             Err(error) => Err(GrantsError::Io { path: path.to_owned(), action: "read", error }),

@@ -26,6 +26,7 @@ mod plugin_state;
 mod private_file;
 mod scope;
 mod secret_pattern;
+mod small_file;
 mod text;
 mod toml_source;
 mod trust;
@@ -48,6 +49,7 @@ pub use pattern_error::PatternError;
 pub use plugin_state::{DisabledPlugins, DisabledPluginsError};
 pub use scope::{Capability, UnknownCapability};
 pub use secret_pattern::SecretPattern;
+pub use small_file::{MAX_SMALL_FILE, read_small_file};
 pub use text::{printable, shell_word};
 pub use toml_source::ManifestError;
 pub use trust::{

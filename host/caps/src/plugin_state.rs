@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::PluginName;
 use crate::private_file::{self, Lock};
+use crate::small_file::read_small_file;
 use crate::text::printable;
 
 /// The plugins that are switched off: they are listed, but not loaded.
@@ -46,8 +47,7 @@ impl DisabledPlugins {
     /// # Errors
     /// If it can not be read or understood. Then no plugin should be loaded, for each could be one that was switched off.
     pub fn load(path: &Path) -> Result<Self, DisabledPluginsError> {
-        let text =
-            private_file::read(path).map_err(|error| DisabledPluginsError::Io { path: path.to_owned(), error })?;
+        let text = read_small_file(path).map_err(|error| DisabledPluginsError::Io { path: path.to_owned(), error })?;
         let Some(text) = text else { return Ok(Self::default()) };
         serde_json::from_str(&text)
             .map_err(|error| DisabledPluginsError::Content { path: path.to_owned(), reason: error.to_string() })

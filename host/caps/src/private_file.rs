@@ -5,15 +5,6 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The text of a file; `None` if it is not there.
-pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Holds the lock of a file, `<file>.lock` beside it, until it is dropped. Makes the directory if there is none.
 pub(crate) struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] fs::File);
 

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::path_pattern::normalised;
 use crate::private_file::{self, Lock};
+use crate::small_file::read_small_file;
 use crate::text::printable;
 
 /// What of a project's `.atoll` counts only with trust.
@@ -76,7 +77,7 @@ impl TrustStore {
     /// # Errors
     /// If it can not be read or understood.
     pub fn load(path: &Path) -> Result<Self, TrustError> {
-        let text = private_file::read(path).map_err(|error| TrustError::Io { path: path.to_owned(), error })?;
+        let text = read_small_file(path).map_err(|error| TrustError::Io { path: path.to_owned(), error })?;
         text.map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, path))
     }
 

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use atoll_agent::{
     Pipeline,
     models::Models,
+    secrets::Secrets,
     settings::{BashSandbox, Settings},
 };
 use atoll_caps::{Effective, Grants};
@@ -88,6 +89,8 @@ impl Parts {
     ) -> anyhow::Result<Self> {
         let host = PluginHost::new(places)?;
         host.set_user_limits(settings.limits.clone());
+        let secrets = Secrets::new(directories.secrets(), environment());
+        host.set_secrets(Arc::new(move |name| secrets.get(name)));
         let audit = start_audit_log(&directories, &settings);
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
@@ -136,10 +139,7 @@ impl Parts {
 
     /// The models that can be asked.
     pub(crate) fn models(&self) -> anyhow::Result<Models> {
-        let environment: BTreeMap<String, String> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        Ok(Models::load(&self.directories.models(), environment)?)
+        Ok(Models::load(&self.directories.models(), environment())?)
     }
 
     /// Loads all tools, built-in ones first. A plugin that can not be used is reported and left out.
@@ -261,6 +261,13 @@ impl Parts {
         }
         loaded
     }
+}
+
+/// The variables that configuration files may name.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 /// The audit log, unless the settings switch it off. That it can not be written is a note, and stops nothing.

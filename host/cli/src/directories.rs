@@ -38,6 +38,11 @@ impl Directories {
         self.atoll_home.join("models.json")
     }
 
+    /// Values of the user's secrets.
+    pub(crate) fn secrets(&self) -> PathBuf {
+        self.atoll_home.join("secrets.json")
+    }
+
     pub(crate) fn settings(&self) -> PathBuf {
         self.atoll_home.join("settings.json")
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use atoll_caps::{Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants};
+use atoll_caps::{Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
 use atoll_table::{Error, Origin, names::near_matches};
 
 use crate::{builtins, directories::Directories, project::Project};
@@ -64,12 +64,12 @@ impl PluginFiles {
     /// called `name`.
     pub(crate) fn of(file: &Path, component: Vec<u8>, name: PluginName) -> anyhow::Result<Self> {
         let beside = file.with_file_name("plugin.toml");
-        match std::fs::read_to_string(&beside) {
-            Ok(text) => {
+        match read_small_file(&beside) {
+            Ok(Some(text)) => {
                 let manifest = Manifest::parse(&text, &beside.to_string_lossy())?;
                 Ok(Self::with(file, component, manifest, Some(text), ManifestSource::Beside))
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::alone(file, component, name),
+            Ok(None) => Self::alone(file, component, name),
             Err(error) => Err(error).with_context(|| format!("{} can not be read", beside.display())),
         }
     }

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use atoll_caps::{Answer, DefaultTrust, TrustQuestion, TrustStore, project_resources, shell_word, skill_folders};
 
-use crate::{arguments::TrustArguments, directories::Directories, terminal};
+use atoll_engine::PROJECT_FOLDER as FOLDER;
 
-/// The project's folder of settings, plugins and skills.
-const FOLDER: &str = ".atoll";
+use crate::{arguments::TrustArguments, directories::Directories, terminal};
 
 /// What is known of the working directory.
 #[derive(Clone, Debug)]

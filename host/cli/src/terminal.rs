@@ -3,6 +3,9 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
+use atoll_caps::printable;
+use rustix::termios::{QueueSelector, tcflush};
+
 /// Writes a line to standard output.
 ///
 /// # Errors
@@ -23,9 +26,10 @@ pub(crate) fn piece(text: impl std::fmt::Display) -> io::Result<()> {
     out.flush()
 }
 
-/// Tells the user something on standard error, in one line.
+/// Tells the user something on standard error, in one line. What may come from elsewhere, such as a plugin's error or a
+/// file's name, can do nothing to the terminal.
 pub(crate) fn note(text: impl std::fmt::Display) {
-    plain(format_args!("atoll: {text}"));
+    plain(format_args!("atoll: {}", printable(&text.to_string())));
 }
 
 /// Writes a line to standard error as it is.
@@ -38,8 +42,10 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on standard error and reads a line. None at the end of the input, or if it can not be read.
+/// Asks on standard error and reads a line. None at the end of the input, or if it can not be read. What was typed before
+/// cannot have been meant for this question and is discarded.
 pub(crate) fn ask(question: &str) -> Option<String> {
+    tcflush(io::stdin(), QueueSelector::IFlush).ok()?;
     let mut error = io::stderr().lock();
     write!(error, "{question}").and_then(|()| error.flush()).ok()?;
     let mut answer = String::new();

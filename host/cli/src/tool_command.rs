@@ -4,6 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use atoll_agent::pipeline::Caller;
+use atoll_caps::printable;
 use atoll_table::{Content, Registered, Table};
 use serde_json::{Value, json};
 
@@ -34,13 +35,15 @@ async fn list(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> 
         terminal::line(format_args!("{:<16} {:<11} {:<7} {:<16} DOES", "TOOL", "EXPOSURE", "ACTIVE", "PLUGIN"))?;
         for entry in table.tools() {
             let exposure = json!(entry.tool.exposure);
+            let does = entry.tool.prompt_snippet.as_deref().unwrap_or_else(|| first_sentence(&entry.tool.description));
+            // What a plugin says of itself does nothing to the terminal, and forges no line.
             terminal::line(format_args!(
                 "{:<16} {:<11} {:<7} {:<16} {}",
-                entry.tool.name,
+                printable(&entry.tool.name),
                 exposure.as_str().unwrap_or_default(),
                 if table.is_active(&entry.tool.name) { "yes" } else { "no" },
-                entry.plugin,
-                entry.tool.prompt_snippet.as_deref().unwrap_or_else(|| first_sentence(&entry.tool.description)),
+                printable(&entry.plugin),
+                printable(does),
             ))?;
         }
         Ok(())

@@ -5,12 +5,12 @@ mod reach;
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
 use atoll_caps::{Origin, printable};
-use atoll_table::Error;
+use atoll_table::{Error, model::Secret};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
@@ -26,7 +26,7 @@ use tokio::{
 use crate::{
     audit::{Uses, Verdict},
     call::{Caller, Use, check_length},
-    state::PluginContext,
+    state::{GrantedSecret, PluginContext},
 };
 use reach::{OutOfReach, Reach, Resolver};
 
@@ -146,7 +146,7 @@ impl HttpClient {
             let mut redirects = 0;
             loop {
                 let (origin, verdict) = check(plugin, &url, hop.method.as_str()).await?;
-                let headers = headers(plugin, &origin, &hop.headers)?;
+                let headers = headers(plugin, &origin, &hop.headers).await?;
                 let used = HttpUse::new(plugin, &hop.method, &url, verdict);
                 let (replayable, sent) = body.split();
                 let client = self.client(reach_of(plugin, &origin))?;
@@ -263,7 +263,7 @@ pub(crate) fn origin_of(url: &Url) -> Option<Origin> {
 
 async fn check(plugin: &Caller, url: &Url, method: &str) -> Result<(Origin, Verdict), Error> {
     let origin = origin_of(url).ok_or_else(|| Error::InvalidArguments(format!("{url} names no host")))?;
-    let models = plugin.model_origins.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let models = plugin.model_origins.read().unwrap_or_else(PoisonError::into_inner).clone();
     let the_use = Use { capability: "http", operation: method, target: url.as_str() };
     let verdict = plugin
         .permit(the_use, |effective| effective.check_http(&origin.scheme, &origin.host, origin.port, method, &models))
@@ -273,7 +273,7 @@ async fn check(plugin: &Caller, url: &Url, method: &str) -> Result<(Origin, Verd
 
 /// How far a name that a request may go to may lead.
 fn reach_of(plugin: &PluginContext, origin: &Origin) -> Reach {
-    let is_model = || plugin.model_origins.read().unwrap_or_else(std::sync::PoisonError::into_inner).contains(origin);
+    let is_model = || plugin.model_origins.read().unwrap_or_else(PoisonError::into_inner).contains(origin);
     if origin.host == "localhost" || origin.host.ends_with(".localhost") {
         Reach::Loopback
     } else if origin.host.parse::<IpAddr>().is_ok() || is_model() {
@@ -344,7 +344,7 @@ impl Drop for HttpUse {
 }
 
 /// The headers to send, with secrets filled in.
-fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -> Result<HeaderMap, Error> {
+async fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         let bad = |what: &str| Error::InvalidArguments(format!("the header `{}` {what}", name.escape_debug()));
@@ -352,7 +352,7 @@ fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -> Resu
         if FORBIDDEN_HEADERS.contains(&parsed.as_str()) {
             return Err(bad("is the host's to set"));
         }
-        let value = fill_in(plugin, origin, value)?;
+        let value = fill_in(plugin, origin, value).await?;
         // The value may hold a secret: it is not shown, and marked so that no log shows it.
         let mut parsed_value = HeaderValue::from_str(&value).map_err(|_| bad("has a value that can not be sent"))?;
         parsed_value.set_sensitive(true);
@@ -361,25 +361,30 @@ fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -> Resu
     Ok(headers)
 }
 
-/// Replaces `{{secret:NAME}}` by the secret, if it may be sent to this origin.
-fn fill_in(plugin: &Caller, origin: &Origin, value: &str) -> Result<String, Error> {
+/// Replaces `{{secret:NAME}}` by the secret, if it may be sent to this origin, to which the plugin may make requests.
+async fn fill_in(plugin: &Caller, origin: &Origin, value: &str) -> Result<String, Error> {
     let mut filled = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("{{secret:") {
         let Some((name, after)) = after.split_once("}}") else {
             return Err(Error::InvalidArguments("a header names a secret without `}}` at its end".to_owned()));
         };
-        let the_use = Use { capability: "secrets", operation: "header", target: name };
-        let secrets = plugin.secrets.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(secret) = secrets.get(name) else {
-            plugin.denied(the_use, Verdict::Denied);
-            return Err(Error::Denied {
-                capability: "secrets".to_owned(),
-                target: name.to_owned(),
-                hint: format!("atoll plugin grant {} --secret {name}", plugin.name),
-            });
-        };
-        if !secret.origins.contains(origin) {
+        let secret = secret(plugin, origin, name).await?;
+        filled.push_str(before);
+        filled.push_str(secret.reveal());
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+/// A secret that this plugin may send to this origin: one that came with a model, else one of the user's that its manifest
+/// asks for and that it is granted.
+async fn secret(plugin: &Caller, origin: &Origin, name: &str) -> Result<Secret, Error> {
+    let the_use = Use { capability: "secrets", operation: "header", target: name };
+    let of_model = plugin.secrets.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    if let Some(GrantedSecret { value, origins }) = of_model {
+        if !origins.contains(origin) {
             plugin.denied(the_use, Verdict::Denied);
             return Err(Error::Denied {
                 capability: "secrets".to_owned(),
@@ -388,12 +393,23 @@ fn fill_in(plugin: &Caller, origin: &Origin, value: &str) -> Result<String, Erro
             });
         }
         plugin.call.uses.used("secrets", "header", name, Verdict::Allowed);
-        filled.push_str(before);
-        filled.push_str(secret.value.reveal());
-        rest = after;
+        return Ok(value);
     }
-    filled.push_str(rest);
-    Ok(filled)
+    let verdict = plugin.permit(the_use, |effective| effective.check_secret(name, false)).await?;
+    let Some(source) = plugin.shared.secrets.get().cloned() else {
+        return Err(Error::NotFound(format!("there is no secret {}", printable(name))));
+    };
+    let wanted = name.to_owned();
+    let value = match tokio::task::spawn_blocking(move || source(&wanted)).await {
+        Ok(value) => value?,
+        Err(reason) => return Err(Error::Failed(format!("the host failed: {reason}"))),
+    };
+    if let Some(audit) = plugin.shared.audit.get() {
+        audit.learn(value.reveal());
+    }
+    plugin.used_secrets.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value.clone());
+    plugin.call.uses.used("secrets", "header", name, verdict);
+    Ok(value)
 }
 
 fn redirect_target(from: &Url, response: &reqwest::Response) -> Option<Result<Url, Error>> {

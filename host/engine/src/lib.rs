@@ -37,4 +37,4 @@ pub use contract_check::Surface;
 pub use embedded_manifest::{embed_manifest, embedded_manifest};
 pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, check_component, read_component};
 pub use processes::{find_bubblewrap, spill_folder, stop_starting as stop_starting_processes};
-pub use state::Places;
+pub use state::{PROJECT_FOLDER, Places, SecretSource};

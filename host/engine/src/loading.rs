@@ -27,7 +27,7 @@ use crate::{
     permits::Permits,
     processes::Confinement,
     provider_plugin::ProviderPlugin,
-    state::{Places, PluginContext, PluginState, Shared},
+    state::{Places, PluginContext, PluginState, SecretSource, Shared},
     tool_plugin::ToolPlugin,
     workers::WorkerPlugin,
 };
@@ -115,6 +115,7 @@ impl PluginHost {
             confinement: OnceLock::new(),
             user_limits: RwLock::default(),
             audit: OnceLock::new(),
+            secrets: OnceLock::new(),
             approvals: Approvals::default(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
@@ -133,6 +134,12 @@ impl PluginHost {
     /// From now on every use of a capability is written down there. To be called before plugins are loaded.
     pub fn set_audit_log(&self, log: AuditLog) {
         let _ = self.shared.audit.set(log);
+    }
+
+    /// Where secrets of the user's are looked up, each when a plugin first uses one that its manifest asks for and that it
+    /// is granted. The first source counts.
+    pub fn set_secrets(&self, source: SecretSource) {
+        let _ = self.shared.secrets.set(source);
     }
 
     /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and
@@ -307,6 +314,7 @@ impl PluginHost {
             runner: OnceLock::new(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
+            used_secrets: RwLock::default(),
         });
         let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None };
         if surface.exports.contains("worker") {

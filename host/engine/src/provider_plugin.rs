@@ -253,7 +253,7 @@ impl Events {
             if let Some(event) = self.waiting.next() {
                 let mut event = convert::event_from_wit(event);
                 if let ModelEvent::Failed { error, .. } = &mut event {
-                    *error = redacted(&self.context, error.clone());
+                    *error = self.context.redacted_error(error.clone());
                 }
                 self.ended = matches!(event, ModelEvent::Done { .. } | ModelEvent::Failed { .. });
                 return Some(event);
@@ -267,15 +267,6 @@ impl Events {
                 }
             }
         }
-    }
-}
-
-/// An error whose text may hold what a server said, without the keys it may have sent back.
-fn redacted(context: &PluginContext, error: Error) -> Error {
-    match error {
-        Error::Failed(text) => Error::Failed(context.redacted(&text)),
-        Error::Unavailable(text) => Error::Unavailable(context.redacted(&text)),
-        error => error,
     }
 }
 
@@ -306,7 +297,7 @@ impl ModelProvider for ProviderPlugin {
                 return Err(death(actor.died, &self.context.name).await);
             }
             let batches = match answered.await {
-                Ok(batches) => batches.map_err(|error| redacted(&self.context, error))?,
+                Ok(batches) => batches.map_err(|error| self.context.redacted_error(error))?,
                 Err(_) => return Err(death(actor.died, &self.context.name).await),
             };
             let events = Events {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
-use atoll_table::{Error, Progress, TableAccess, ToolRunner, model::Secret};
+use atoll_table::{Content, Error, Progress, TableAccess, ToolRunner, model::Secret};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
@@ -27,6 +27,9 @@ use crate::{
 
 /// How much of what a guest writes to its standard error is kept to explain a crash, in bytes.
 const STDERR_KEPT: usize = 16 << 10;
+
+/// The folder in a project's directory that holds what it says to Atoll. No plugin and no confined program changes it.
+pub const PROJECT_FOLDER: &str = ".atoll";
 
 /// Where things are, for all plugins of this host.
 #[derive(Clone, Debug)]
@@ -50,6 +53,11 @@ pub struct Places {
 }
 
 impl Places {
+    /// What the project in the working directory says of itself: what decides about its settings, plugins and skills.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.cwd.join(PROJECT_FOLDER)
+    }
+
     /// What the variables of root patterns stand for.
     pub fn root_vars(&self) -> RootVars {
         RootVars {
@@ -80,9 +88,14 @@ pub(crate) struct Shared {
     pub(crate) user_limits: RwLock<UserLimits>,
     /// Where uses of capabilities are written down, if anywhere.
     pub(crate) audit: OnceLock<AuditLog>,
+    /// Where secrets of the user's are looked up, if anywhere.
+    pub(crate) secrets: OnceLock<SecretSource>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
 }
+
+/// Looks up a secret of the user's by its name, once it is known that a plugin may use it. May block.
+pub type SecretSource = Arc<dyn Fn(&str) -> Result<Secret, Error> + Send + Sync>;
 
 /// A secret that a plugin may name in a header.
 #[derive(Clone)]
@@ -109,6 +122,8 @@ pub(crate) struct PluginContext {
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
+    /// Secrets of the user's that it has used: they are taken out of what it says.
+    pub(crate) used_secrets: RwLock<HashMap<String, Secret>>,
 }
 
 /// What a plugin may do now. More is granted while it runs only where a person says so.
@@ -210,14 +225,40 @@ impl PluginContext {
     pub(crate) fn redacted(&self, text: &str) -> String {
         let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
         let mut text = text.to_owned();
-        for secret in secrets.values() {
-            let value = secret.value.reveal();
+        let used = self.used_secrets.read().unwrap_or_else(PoisonError::into_inner);
+        for value in secrets.values().map(|secret| &secret.value).chain(used.values()).map(Secret::reveal) {
             // Shorter ones would blot out words that have nothing to do with them.
             if value.len() >= 6 && text.contains(value) {
                 text = text.replace(value, "[secret]");
             }
         }
         text
+    }
+
+    /// An error whose text may hold what a server said, without the secrets it may have sent back.
+    pub(crate) fn redacted_error(&self, error: Error) -> Error {
+        match error {
+            Error::NotFound(text) => Error::NotFound(self.redacted(&text)),
+            Error::InvalidArguments(text) => Error::InvalidArguments(self.redacted(&text)),
+            Error::Timeout(text) => Error::Timeout(self.redacted(&text)),
+            Error::Cancelled(text) => Error::Cancelled(self.redacted(&text)),
+            Error::Unavailable(text) => Error::Unavailable(self.redacted(&text)),
+            Error::Stale(text) => Error::Stale(self.redacted(&text)),
+            Error::Failed(text) => Error::Failed(self.redacted(&text)),
+            error => error,
+        }
+    }
+
+    /// Takes the secrets out of the texts of a result.
+    pub(crate) fn redact(&self, content: &mut [Content]) {
+        if self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return;
+        }
+        for piece in content {
+            if let Content::Text { text } = piece {
+                *text = self.redacted(text);
+            }
+        }
     }
 
     /// A new store for an instance of this plugin.

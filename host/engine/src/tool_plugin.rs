@@ -141,11 +141,15 @@ impl ToolRunner for ToolPlugin {
                     let (Outcome(result),) = prepared.store.run_concurrent(called).await??;
                     Ok(result)
                 })
-                .await??;
+                .await
+                .and_then(|result| result.map_err(Error::from))
+                .map_err(|error| self.context.redacted_error(error))?;
             if convert::output_size(&output) as u64 > self.limits().output_bytes {
                 return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
             }
-            convert::output_from_wit(&self.context.name, output)
+            let mut output = convert::output_from_wit(&self.context.name, output)?;
+            self.context.redact(&mut output.content);
+            Ok(output)
         })
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 use atoll_caps::{
     Capability, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, ProcessWant, SecretWant,
-    Wants,
+    Wants, printable,
 };
 use atoll_engine::Builtin;
 use atoll_table::Error;
@@ -110,7 +110,7 @@ fn show(name: &str, granted: &[String]) -> anyhow::Result<ExitCode> {
     } else {
         terminal::line(format_args!("{name} is granted:"))?;
         for line in granted {
-            terminal::line(format_args!("  {line}"))?;
+            terminal::line(format_args!("  {}", printable(line)))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -3,12 +3,15 @@
 use std::{io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Context as _;
-use atoll_caps::{Digest, Manifest};
+use atoll_caps::{Digest, Manifest, read_small_file};
+use atoll_table::Error;
 
 use crate::terminal;
 
 pub(super) fn run(component: &Path, manifest: &Path, output: Option<&Path>) -> anyhow::Result<ExitCode> {
-    let text = std::fs::read_to_string(manifest).with_context(|| format!("{} can not be read", manifest.display()))?;
+    let unreadable = || format!("{} can not be read", manifest.display());
+    let text = read_small_file(manifest).with_context(unreadable)?;
+    let text = text.ok_or_else(|| Error::NotFound("there is no such file".to_owned())).with_context(unreadable)?;
     let read = Manifest::parse(&text, &manifest.to_string_lossy())?;
     let bytes = atoll_engine::read_component(component)?;
     let packed = atoll_engine::embed_manifest(&bytes, &text)

@@ -1,5 +1,6 @@
 //! What no plugin may reach, whatever name leads there: the host's own directories, and the kernel's view of
-//! processes, in which every process's memory, environment and open files lie.
+//! processes, in which every process's memory, environment and open files lie. And what none may change: the folder in
+//! which a project says what Atoll is to do, which would let a tool decide about the next run.
 //!
 //! Nothing here may take "it could not be found out" for "it is not the host's own".
 
@@ -23,6 +24,8 @@ use crate::state::{Places, lock};
 const OWN: &str = "what belongs to atoll itself is only reached through a grant that names the very directory in it";
 /// Why what processes hold is refused.
 const PROCESSES: &str = "what processes hold is only reached through a grant that names the very place in it";
+/// Why what decides about the project is refused.
+const PROJECT: &str = "it decides what atoll does in this project, and is only changed through a grant that names it";
 /// Where the kernel shows processes as files.
 const PROC: &str = "/proc";
 /// How long a list of the host's files that have several names is used. Making it means looking at all of them.
@@ -37,6 +40,8 @@ type Identity = (u64, u64);
 pub(crate) struct Private {
     /// The host's own directories and files: as they are called, and with every link resolved.
     own: Vec<PathBuf>,
+    /// What may be read and not changed, in the same way.
+    project: Vec<PathBuf>,
     /// Places in what is out of reach that the user granted by their own names, and with what access.
     by_name: Vec<(PathBuf, Access)>,
     /// The disk that view is on.
@@ -72,14 +77,16 @@ impl Private {
         }
         own.sort();
         own.dedup();
+        let project = places.project();
+        let project: Vec<PathBuf> = resolve_existing(&project).into_iter().chain([project]).collect();
         let proc_disk = fs::metadata(PROC).ok().map(|facts| facts.dev());
         // A grant for a place elsewhere, at which somebody put a link to here, does not name what is here.
         let by_name = named
             .into_iter()
-            .filter(|(path, _)| own.iter().any(|kept| path.starts_with(kept)) || is_below_proc(path))
+            .filter(|(path, _)| own.iter().chain(&project).any(|kept| path.starts_with(kept)) || is_below_proc(path))
             .flat_map(|(path, access)| [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (path, access)])
             .collect();
-        Self { own, by_name, proc_disk, linked: Mutex::new(None) }
+        Self { own, project, by_name, proc_disk, linked: Mutex::new(None) }
     }
 
     /// Whether something private may be beneath `path`, or `path` beneath something private.
@@ -87,6 +94,11 @@ impl Private {
         let proc = PathBuf::from(PROC);
         let mut kept = self.own.iter().chain([&proc]);
         kept.any(|kept| kept.starts_with(path) || path.starts_with(kept)) || self.has_own_above(path)
+    }
+
+    /// Whether something beneath `path` may be read and not changed, or `path` is beneath such a thing.
+    pub(super) fn holds_project(&self, path: &Path) -> bool {
+        self.project.iter().any(|kept| kept.starts_with(path) || path.starts_with(kept))
     }
 
     fn is_granted_by_name(&self, path: &Path, access: Access) -> bool {
@@ -104,6 +116,9 @@ impl Private {
         if path.starts_with(PROC) {
             return Err(refused(path, PROCESSES));
         }
+        if access == Access::ReadWrite && self.project.iter().any(|kept| path.starts_with(kept)) {
+            return Err(refused(path, PROJECT));
+        }
         Ok(())
     }
 
@@ -112,8 +127,15 @@ impl Private {
         let real = self.check_place(opened, access)?;
         // The same directory may have another name: another mount of it, or another spelling where the file system
         // does not tell upper from lower case.
-        if !self.is_granted_by_name(&real, access) && self.has_own_above(&real) {
-            return Err(OpenError::Refused(refused(&real, OWN)));
+        if !self.is_granted_by_name(&real, access) {
+            if self.has_own_above(&real) {
+                return Err(OpenError::Refused(refused(&real, OWN)));
+            }
+            if access == Access::ReadWrite
+                && is_one_above(self.project.iter().filter_map(|path| directory(path)), &real)
+            {
+                return Err(OpenError::Refused(refused(&real, PROJECT)));
+            }
         }
         Ok(real)
     }
@@ -170,8 +192,7 @@ impl Private {
 
     /// Whether a directory of the host's own is `path` or above it.
     fn has_own_above(&self, path: &Path) -> bool {
-        let own: Vec<Identity> = self.own_directories().collect();
-        !own.is_empty() && path.ancestors().filter_map(directory).any(|one| own.contains(&one))
+        is_one_above(self.own_directories(), path)
     }
 
     fn is_linked(&self, file: Identity) -> bool {
@@ -210,6 +231,12 @@ impl Private {
 /// A place in the kernel's view of processes, but not all of it.
 fn is_below_proc(path: &Path) -> bool {
     path.starts_with(PROC) && path != Path::new(PROC)
+}
+
+/// Whether one of these directories is `path` or above it.
+fn is_one_above(directories: impl Iterator<Item = Identity>, path: &Path) -> bool {
+    let these: Vec<Identity> = directories.collect();
+    !these.is_empty() && path.ancestors().filter_map(directory).any(|one| these.contains(&one))
 }
 
 fn directory(path: &Path) -> Option<Identity> {

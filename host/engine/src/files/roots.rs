@@ -32,6 +32,8 @@ struct Root {
     access: Access,
     /// Something of the host's own is beneath `dir`, or the other way round. Otherwise no name in it can lead there.
     guarded: bool,
+    /// Something beneath `dir` may be read and not changed.
+    holds_project: bool,
 }
 
 impl Root {
@@ -64,7 +66,8 @@ impl Root {
         // Where `dir` is for certain; by its name it was there a moment ago.
         let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
         let guarded = private.touches(&at);
-        Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded })
+        let holds_project = private.holds_project(&at);
+        Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded, holds_project })
     }
 
     /// The path relative to `dir`, if it is this root or beneath it.
@@ -170,7 +173,7 @@ impl Roots {
                 return Ok(Located {
                     dir: &root.dir,
                     relative,
-                    guarded: root.guarded,
+                    guarded: root.guarded || (access == Access::ReadWrite && root.holds_project),
                     access,
                     is_file: root.file.is_some(),
                     absolute: path.to_owned(),

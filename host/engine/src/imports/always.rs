@@ -25,6 +25,7 @@ impl contract::log::Host for PluginState {
         if self.log_lines > MAX_LOG_LINES {
             return Ok(());
         }
+        let message = self.plugin.redacted(&message);
         let message = &message[..message.floor_char_boundary(MAX_LOG_LINE)];
         let plugin = self.plugin.name.as_str();
         match level {

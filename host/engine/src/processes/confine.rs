@@ -1,5 +1,5 @@
-//! Programs under `bwrap`: no network, nothing but the workspace to write in, the host's own directories not there, and
-//! other processes out of sight. If that can not be had, a program is not started: never run one unconfined instead.
+//! Programs under `bwrap`: no network, nothing but the workspace to write in and not what decides about the project there,
+//! the host's own directories not there, and other processes out of sight. If that can not be had, a program is not started: never run one unconfined instead.
 //!
 //! What it does not do: the rest of the file system can be read, and a socket in it that some service listens on can be
 //! connected to, unless it is below `/run` or `/tmp`.
@@ -14,7 +14,7 @@ use std::{
 use atoll_table::Error;
 
 use super::Launch;
-use crate::state::Places;
+use crate::state::{PROJECT_FOLDER, Places};
 
 /// Where `bwrap` is looked for before PATH, which may lead into the workspace.
 const USUAL: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -187,6 +187,15 @@ fn mounts(workspace: &Path, hidden: &[PathBuf], places: &Places) -> Result<Vec<O
         }
     }
     add(&[word("--bind"), workspace.as_os_str(), workspace.as_os_str()]);
+    let project = workspace.join(PROJECT_FOLDER);
+    if !inside.iter().any(|(_, real)| *real == project) {
+        if project.is_symlink() {
+            return Err(format!("{} is a link; put the folder itself there", project.display()));
+        }
+        // One that is not there could be made by the program, to be found by the host later.
+        std::fs::create_dir_all(&project).map_err(|error| format!("{} can not be made: {error}", project.display()))?;
+        add(&[word("--ro-bind"), project.as_os_str(), project.as_os_str()]);
+    }
     for (path, real) in inside {
         if *path != real && path.starts_with(workspace) && real.exists() {
             return Err(format!("{} is a link, or lies behind one, in the workspace", path.display()));
@@ -200,7 +209,8 @@ fn mounts(workspace: &Path, hidden: &[PathBuf], places: &Places) -> Result<Vec<O
         let mut above: Vec<&Path> = real.ancestors().skip(1).take_while(|path| *path != workspace).collect();
         above.reverse();
         for path in above {
-            add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
+            let how = if path.starts_with(&project) { "--ro-bind" } else { "--bind" };
+            add(&[word(how), path.as_os_str(), path.as_os_str()]);
         }
         add(&[word("--tmpfs"), real.as_os_str()]);
     }
@@ -288,11 +298,29 @@ mod tests {
     }
 
     #[test]
+    fn what_decides_about_the_project_can_be_read_and_not_written_and_what_is_hidden_in_it_stays_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().canonicalize().unwrap();
+        let at = |path: &Path| path.display().to_string();
+        let (w, p, deep) = (at(&work), at(&work.join(".atoll")), at(&work.join(".atoll/sessions")));
+        let text = shown(&work, &[work.join(".atoll/sessions")]).unwrap();
+        assert!(
+            text.ends_with(&format!("--bind {w} {w} --ro-bind {p} {p} --ro-bind {p} {p} --tmpfs {deep}")),
+            "{text}"
+        );
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(&work, elsewhere.path().join(".atoll")).unwrap();
+        assert!(shown(&elsewhere.path().canonicalize().unwrap(), &[]).unwrap_err().contains("is a link"));
+    }
+
+    #[test]
     fn what_can_not_be_confined_is_refused() {
         assert!(shown(Path::new("/"), &[]).is_err());
         let folder = tempfile::tempdir().unwrap();
         let work = folder.path().canonicalize().unwrap();
         assert!(shown(&work, std::slice::from_ref(&work)).unwrap_err().contains("own directories"));
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().canonicalize().unwrap();
         std::os::unix::fs::symlink("/usr", work.join(".atoll")).unwrap();
         assert!(shown(&work, &[work.join(".atoll")]).unwrap_err().contains("is a link"));
     }

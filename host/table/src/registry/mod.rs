@@ -29,8 +29,10 @@ pub struct Table {
     tools: Vec<Arc<Registered>>,
     /// For each tool: it has been declarable before, so whether it is active has been decided.
     decided: Vec<bool>,
-    /// Indices of tools, in the order to declare them. Hidden ones keep their place, should they come back.
-    active: Vec<usize>,
+    /// In the order to declare them. Hidden ones keep their place, should they come back.
+    active: active::Order,
+    /// Indices of tools that the user has taken away.
+    switched_off: HashSet<usize>,
     /// Unique names of all tools that are not hidden.
     names: HashMap<String, usize>,
 }
@@ -97,10 +99,8 @@ impl Table {
         }
         self.settle();
         for index in activate {
-            if !self.active.contains(&index) {
-                let place = self.place_of_replaced(index).unwrap_or(self.active.len());
-                self.active.insert(place, index);
-            }
+            let place = self.place_of_replaced(index);
+            self.active.insert(place, index);
         }
         Ok(())
     }

@@ -225,9 +225,43 @@ fn activating_goes_to_the_end_and_moves_nothing() {
 }
 
 #[test]
+fn what_the_user_switched_off_no_tool_switches_on() {
+    let off = |table: &mut Table, name: &str| table.activate(&strings(&[name]), true).unwrap_err().code() == "denied";
+    let mut table = table(&["read", "write", "bash"]);
+    let inactive = Tool { default_active: false, ..tool("find") };
+    table.register("p", vec![inactive, exposed("later", Exposure::Deferred)], &runner()).unwrap();
+    table.select(&strings(&["-bash", "-find"])).unwrap();
+    assert!(off(&mut table, "bash") && off(&mut table, "find"), "what was not active can be switched off too");
+    assert_eq!(table.activate(&strings(&["later", "bash"]), true).unwrap_err().code(), "denied");
+    assert_eq!(active(&table), ["read", "write"], "then nothing changes");
+    assert_eq!(table.activate(&strings(&["bash"]), false), Ok(Vec::new()));
+    // A list leaves out what would be active without it, not what is there to be switched on.
+    table.select(&strings(&["read"])).unwrap();
+    assert!(off(&mut table, "write") && off(&mut table, "bash"));
+    assert_eq!(table.activate(&strings(&["find", "later"]), true), Ok(strings(&["find", "later"])));
+    // The user's last word counts.
+    table.select(&strings(&["+bash"])).unwrap();
+    table.activate(&strings(&["bash"]), false).unwrap();
+    assert_eq!(table.activate(&strings(&["bash"]), true), Ok(strings(&["bash"])));
+    assert!(off(&mut table, "write"));
+}
+
+#[test]
+fn what_stands_behind_a_tool_that_was_switched_off_does_not_come_to_the_front() {
+    let mut table = Table::new();
+    table.register(Registration::builtin("bash"), vec![tool("bash")], &runner()).unwrap();
+    table.register(Registration::user("p").replacing(["bash"]), vec![tool("bash")], &runner()).unwrap();
+    table.select(&strings(&["-bash"])).unwrap();
+    table.unregister("p", Origin::User, &strings(&["bash"])).unwrap();
+    assert_eq!(owner(&table, "bash"), "bash/bash");
+    assert!(active(&table).is_empty());
+    assert_eq!(table.activate(&strings(&["bash"]), true).unwrap_err().code(), "denied");
+}
+
+#[test]
 fn an_unknown_name_suggests_near_ones() {
-    let error = table(&["read", "write"]).find("raed").err().unwrap();
-    assert_eq!(error.to_string(), "there is no tool `raed`; `atoll tool list` shows what there is");
+    let error = table(&["read", "write"]).find("quux").err().unwrap();
+    assert_eq!(error.to_string(), "there is no tool `quux`; `atoll tool list` shows what there is");
     let error = table(&["read", "write"]).find("reed").err().unwrap();
     assert_eq!(error.to_string(), "there is no tool `reed`; did you mean `read`? `atoll tool list` shows all");
 }
