@@ -249,6 +249,63 @@ fn a_new_file_outside_is_written_after_one_question() {
 }
 
 #[test]
+fn what_would_open_a_directory_far_above_is_not_allowed_once() {
+    let (sandbox, _) = with_outside();
+    let path = sandbox.root().join("outside/not/there/new.txt");
+    let arguments = json!({"path": path, "content": "made"}).to_string();
+    let mut run = AtTerminal::start(sandbox.atoll().args(["tool", "call", "write", &arguments]));
+    let shown = run.wait_for(QUESTION);
+    let opened = sandbox.root().join("outside");
+    assert!(shown.contains(&format!("would be allowed: files: {} (read-write)", opened.display())), "{shown}");
+    assert!(!shown.contains("[o]nce"), "{shown}");
+    run.press("o\n");
+    assert!(run.wait_for(QUESTION).contains("Please answer s, a or n."));
+    run.press("n\n");
+    run.wait().code(3);
+    assert!(!opened.join("not").exists());
+}
+
+#[test]
+fn what_once_opens_is_in_the_question_if_it_is_a_directory() {
+    let (sandbox, path) = with_outside();
+    let folder = std::path::Path::new(&path).parent().unwrap().to_owned();
+    let arguments = json!({"path": folder}).to_string();
+    let mut run = AtTerminal::start(sandbox.atoll().args(["tool", "call", "ls", &arguments]));
+    let shown = run.wait_for(QUESTION);
+    let line = format!("Once, until this call ends, this would be allowed: files: {} (read)", folder.display());
+    assert!(shown.contains(&line), "{shown}");
+    run.press("o\n");
+    run.wait().ok();
+}
+
+#[test]
+fn a_program_that_a_tool_starts_does_not_reach_the_terminal() {
+    let sandbox = Sandbox::new();
+    let command = "if (echo 'atoll: forged' > /dev/tty) 2> /dev/null; then echo reached; else echo not there; fi";
+    let arguments = json!({"command": command}).to_string();
+    let run = AtTerminal::start(sandbox.atoll().args(["tool", "call", "bash", &arguments])).wait().ok();
+    assert_eq!((run.stdout.as_str(), run.stderr.contains("forged")), ("not there\n", false), "{run:#?}");
+}
+
+#[test]
+fn the_wait_for_an_answer_is_no_time_of_the_calls_around_it_either() {
+    let (sandbox, path) = with_outside();
+    let limit = Duration::from_millis(2_000);
+    let component = plugins::test_plugin("nest");
+    let manifest = format!("{}\n[limits]\nwall-ms = {}\n", include_str!("plugins/nest/plugin.toml"), limit.as_millis());
+    sandbox.plugin("nest", &component, Some(&manifest));
+    sandbox.grant("nest", &component, "all = true");
+    let call = json!({"tool": "nest", "arguments": {"tool": "read", "arguments": {"path": path}}}).to_string();
+    let mut run = AtTerminal::start(sandbox.atoll().args(["tool", "call", "nest", &call]));
+    run.wait_for(QUESTION);
+    // That it passes is what this is about.
+    std::thread::sleep(2 * limit);
+    run.press("o\n");
+    let run = run.wait().ok();
+    assert!(run.stdout.contains("from outside"), "{run:#?}");
+}
+
+#[test]
 fn the_wait_for_an_answer_is_no_time_of_the_call() {
     let sandbox = Sandbox::new();
     let manifest = MISBEHAVE_TOML.replace("wall-ms = 15000", "wall-ms = 1000");

@@ -235,6 +235,29 @@ fn where_it_can_not_be_had_nothing_is_started() {
 }
 
 #[test]
+fn a_confined_program_gets_no_keys_of_the_environment() {
+    let Some(sandbox) = confined() else { return };
+    sandbox.home_file(
+        "models.json",
+        json!({"providers": {"x": {"baseUrl": "http://127.0.0.1:1/v1", "api": "openai-completions", "apiKey": "$MY_PASS",
+            "models": [{"id": "m"}]}}})
+        .to_string(),
+    );
+    // What other processes of the box were started with is looked at too.
+    let command = json!({"command": "env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'"}).to_string();
+    let run = sandbox
+        .atoll()
+        .env("MY_PASS", "canary-1")
+        .env("OPENAI_API_KEY", "canary-2")
+        .env("SOME_TOKEN", "canary-3")
+        .env("PLAIN", "plain")
+        .args(["tool", "call", "bash", &command])
+        .run()
+        .ok();
+    assert!(run.stdout.contains("PLAIN=plain") && !run.stdout.contains("canary"), "{run:#?}");
+}
+
+#[test]
 fn a_socket_below_run_is_not_there() {
     let Some(sandbox) = confined() else { return };
     match TcpListener::bind("127.0.0.1:0").map(drop).and_then(|()| fs::write("/run/atoll-test-probe", "x")) {

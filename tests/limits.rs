@@ -118,6 +118,81 @@ fn the_limits_of_nesting_and_of_a_commands_output_can_be_set_by_the_manifest() {
 }
 
 #[test]
+fn table_elements_can_be_given_as_many_as_the_pool_has_room_for() {
+    let grow = "(if (i32.eq (table.grow $table (ref.null func) (i32.const 999999)) (i32.const -1)) (then unreachable))
+        (i32.const 64)";
+    let sandbox = Sandbox::new();
+    sandbox.plugin("large", &components::tool("large", grow), None);
+    assert!(sandbox.bad_call("large", &json!({})).contains("table-elements (100000)"));
+    sandbox.settings(&json!({"limits": {"large": {"table-elements": 1_000_000}}}));
+    sandbox.good_call("large", &json!({}));
+    sandbox.settings(&json!({"limits": {"large": {"table-elements": 1_000_001}}}));
+    let run = sandbox.atoll().args(["tool", "list"]).run().code(1);
+    assert!(run.one_line().contains("`table-elements` has to be a whole number from 1 to 1000000"), "{run:#?}");
+}
+
+#[test]
+fn a_path_or_a_url_that_is_too_long_is_refused() {
+    let sandbox = Sandbox::with_misbehave();
+    let long = "x/".repeat(33_000);
+    for (how, target) in
+        [("read", long.clone()), ("walk", long.clone()), ("fetch", format!("http://127.0.0.1:1/{long}"))]
+    {
+        let text = sandbox.bad_call("misbehave", &json!({"how": how, "target": target}));
+        assert!(text.contains("a path or a URL may have 65536") && text.len() < 300, "{how}: {text}");
+    }
+}
+
+#[test]
+fn one_call_reads_only_so_many_files() {
+    let sandbox = Sandbox::with_misbehave();
+    sandbox.file("a.txt", "alpha\n");
+    let many = |count: u32| {
+        let answer = sandbox.good_call("misbehave", &json!({"how": "read-so-many", "target": "a.txt", "count": count}));
+        serde_json::from_str::<Value>(&answer).unwrap()
+    };
+    assert_eq!(many(4_096), json!({"answers": 4_096, "first": "6"}));
+    let refused = many(4_097);
+    assert!(refused["answers"] == 1 && refused["first"].as_str().unwrap().contains("at most 4096"), "{refused}");
+}
+
+#[test]
+fn a_plugin_that_holds_walks_leaves_the_others_their_files_and_threads() {
+    let sandbox = Sandbox::new();
+    sandbox.settings(&json!({
+        "limits": {"misbehave": {"handles": 1_000_000, "wall-ms": 60_000}}, "defaultTools": ["+find"]}));
+    let component = plugins::misbehave();
+    sandbox.plugin("misbehave", &component, Some(MISBEHAVE_TOML));
+    sandbox.grant("misbehave", &component, "all = true");
+    // More than waits to be taken, so that no walk ends by itself.
+    for number in 0..6_000 {
+        sandbox.file(&format!("many/{number}"), "");
+    }
+    sandbox.file("few/a.txt", "alpha\n");
+    let greedy = json!({"tool": "misbehave", "arguments": {"how": "hold-walks", "target": "many", "count": 100_000}});
+    let calls = json!([
+        greedy,
+        greedy,
+        {"tool": "read", "arguments": {"path": "few/a.txt"}},
+        {"tool": "bash", "arguments": {"command": "cat few/a.txt"}},
+        {"tool": "find", "arguments": {"pattern": "*.txt", "path": "few"}},
+    ]);
+    let script = json!({"turns": [{"calls": calls}, {"text": "done"}]});
+    let run = Command::after(&["sh", "-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
+    let path = sandbox.root().join("script.json");
+    fs::write(&path, script.to_string()).unwrap();
+    let run = sandbox.equipped(run).env("ATOLL_SCRIPT", path).args(["--model", "scripted/default", "-p", "go"]).run();
+    run.ok();
+    let results = sandbox.results();
+    for held in &results[..2] {
+        assert!(text_of(&held["content"]).contains("handles (64)"), "{held:#}");
+    }
+    for other in &results[2..] {
+        assert_eq!(other["isError"], false, "{other:#}");
+    }
+}
+
+#[test]
 fn a_result_beyond_every_bound_is_a_result_that_is_too_large() {
     let sandbox = Sandbox::with_misbehave();
     for count in [(1 << 20) + 1, 3 << 20, 9 << 20] {

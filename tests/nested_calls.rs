@@ -131,6 +131,14 @@ fn a_plugin_looks_at_the_table_and_changes_it_and_cannot_pose_as_another_call() 
 }
 
 #[test]
+fn a_plugin_can_not_add_more_tools_than_it_may_have() {
+    let sandbox = with_nest(&format!("{NEST_TOML}\n[limits]\ntools = 5\n"));
+    sandbox.good_call("change_table", &json!({"add": ["a", "b"]}));
+    let error = sandbox.bad_call("change_table", &json!({"add": ["a", "b", "c"]}));
+    assert!(error.contains("limit tools (5)"), "{error}");
+}
+
+#[test]
 fn a_run_declares_what_was_activated_after_what_was_declared_before() {
     let sandbox = with_nest(NEST_TOML);
     let script = json!({"turns": [

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::common::{
     Finished, Sandbox,
-    components::tool,
+    components::{tool, tool_importing, tool_with},
+    json_lines,
     plugins::{MISBEHAVE_TOML, digest, misbehave},
     terminal::AtTerminal,
     text_of,
@@ -344,12 +345,50 @@ fn verify_finds_everything_that_is_off() {
     fs::remove_file(folder.join("plugin.wasm")).unwrap();
     assert!(wrong(&verify(1)).contains("does not exist"));
     assert!(plugin(&sandbox, &["verify"]).code(1).stdout.contains("misbehave: "));
+}
 
-    // A tool list that can not be read is a plugin that can not be loaded.
+/// One that does harm while it lists its tools: it removes a file of the workspace, and keeps something.
+fn harmful() -> Vec<u8> {
+    let imports = r#"
+        (import "atoll:plugin/files@0.1.0" "[async-lower]remove" (func $remove (param i32 i32 i32) (result i32)))
+        (import "atoll:plugin/store@0.1.0" "[async-lower]set" (func $set (param i32 i32 i32 i32 i32) (result i32)))"#;
+    let list = "(drop (call $remove (i32.const 600) (i32.const 8) (i32.const 704)))
+        (drop (call $set (i32.const 600) (i32.const 3) (i32.const 600) (i32.const 3) (i32.const 768)))
+        (i32.const 16)";
+    tool_importing("harmful", imports, "(data (i32.const 600) \"file.txt\")", list)
+}
+
+const HARMFUL_TOML: &str = "name = \"harmful\"\nversion = \"1.0.0\"\ncontract = \"0.1\"\n\
+    [[files]]\nroot = \"$workspace\"\naccess = \"read-write\"\nreason = \"x\"\n[store]\nreason = \"x\"\n";
+
+#[test]
+fn verify_runs_nothing_of_a_plugin() {
     let sandbox = Sandbox::new();
-    sandbox.plugin("x", &tool("not a name!", "(i32.const 64)"), None);
-    let run = plugin(&sandbox, &["verify", "x"]);
-    assert!(run.stdout.contains("put there by hand"), "{run:#?}");
+    sandbox.file("file.txt", "kept");
+    sandbox.plugin("harmful", &harmful(), Some(HARMFUL_TOML));
+    // It could not even say what tools it has.
+    sandbox.plugin("x", &tool_with("x", "(i32.const 64)", "", "unreachable"), None);
+    let run = plugin(&sandbox, &["verify"]).ok();
+    assert_eq!(run.stdout.matches(": ok (put there by hand").count(), 2, "{run:#?}");
+    assert_eq!(sandbox.read("file.txt"), "kept");
+    assert!(!sandbox.atoll_home().join("audit.log").exists());
+}
+
+#[test]
+fn a_plugin_uses_nothing_while_it_says_what_it_is_whatever_it_is_granted() {
+    let sandbox = Sandbox::new();
+    sandbox.file("file.txt", "kept");
+    sandbox.plugin("harmful", &harmful(), Some(HARMFUL_TOML));
+    sandbox.grant("harmful", &harmful(), "all = true");
+    let run = sandbox.atoll().args(["tool", "list"]).run();
+    assert!(run.stdout.contains("harmful"), "{run:#?}");
+    assert_eq!(sandbox.read("file.txt"), "kept");
+    assert!(!sandbox.atoll_home().join("store/harmful").exists());
+    let log = fs::read_to_string(sandbox.atoll_home().join("audit.log")).unwrap();
+    for (capability, operation) in [("files", "remove"), ("store", "set")] {
+        let entry = json_lines(&log).into_iter().find(|entry| entry["capability"] == capability).unwrap();
+        assert_eq!((&entry["operation"], &entry["allowed"]), (&json!(operation), &json!(false)), "{entry:#}");
+    }
 }
 
 #[test]

@@ -40,15 +40,23 @@ pub(crate) fn tool(name: &str, call: &str) -> Vec<u8> {
 
 /// The same with another schema of its parameters.
 pub(crate) fn tool_described(name: &str, call: &str, schema: &str) -> Vec<u8> {
-    built(name, call, "", "(i32.const 16)", schema)
+    built(name, call, "", "", "(i32.const 16)", schema)
 }
 
 /// The same with more fields of the module, and another body of `list-tools`, whose good answer is at 16.
 pub(crate) fn tool_with(name: &str, call: &str, fields: &str, list_tools: &str) -> Vec<u8> {
-    built(name, call, fields, list_tools, "{\"type\":\"object\"}")
+    built(name, call, "", fields, list_tools, OBJECT)
 }
 
-fn built(name: &str, call: &str, fields: &str, list_tools: &str, schema: &str) -> Vec<u8> {
+/// The same with functions that the module imports.
+pub(crate) fn tool_importing(name: &str, imports: &str, fields: &str, list_tools: &str) -> Vec<u8> {
+    built(name, "(i32.const 64)", imports, fields, list_tools, OBJECT)
+}
+
+/// The schema of a tool without parameters.
+const OBJECT: &str = "{\"type\":\"object\"}";
+
+fn built(name: &str, call: &str, imports: &str, fields: &str, list_tools: &str, schema: &str) -> Vec<u8> {
     let mut data = Data { bytes: Vec::new(), base: 1024 };
     let mut words: Vec<u32> = Vec::new();
     for text in [name, name, "Made by hand.", schema] {
@@ -65,6 +73,7 @@ fn built(name: &str, call: &str, fields: &str, list_tools: &str, schema: &str) -
     // At 16: the list with the one tool at 256. At 64: `ok` with an output of nothing.
     let module = format!(
         r#"(module
+            {imports}
             (memory (export "memory") 1)
             (table $table 1 funcref)
             {fields}

@@ -22,6 +22,19 @@ pub fn resolve(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<
     }
 }
 
+/// The variables that a value names, set or not. Those that a `!command` reads are not known.
+pub(crate) fn variables(text: &str) -> Vec<String> {
+    let named = std::cell::RefCell::new(Vec::new());
+    if !text.starts_with('!') {
+        // Something, so that the next one is looked at too.
+        let _ = expand(text, &|name| {
+            named.borrow_mut().push(name.to_owned());
+            Some("x".to_owned())
+        });
+    }
+    named.into_inner()
+}
+
 fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut value = String::new();
     let mut rest = text;

@@ -200,6 +200,21 @@ impl Models {
         Ok(chosen)
     }
 
+    /// The variables of the environment that hold keys: those that keys and headers of the file name, and those that stand
+    /// in for a file.
+    pub fn key_variables(&self) -> Vec<String> {
+        let headers = |entry: &ProviderEntry| {
+            let models = entry.models.iter().map(|model| &model.headers);
+            [&entry.headers].into_iter().chain(models).flat_map(BTreeMap::values).cloned().collect::<Vec<_>>()
+        };
+        let values = self.providers.iter().flat_map(|(_, entry)| entry.api_key.iter().cloned().chain(headers(entry)));
+        let mut names: Vec<String> = values.flat_map(|value| config_value::variables(&value)).collect();
+        names.push("OPENAI_API_KEY".to_owned());
+        names.sort();
+        names.dedup();
+        names
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         self.environment.get(name).filter(|value| !value.is_empty()).cloned()
     }
@@ -471,6 +486,15 @@ mod tests {
             error,
             "the apiKey of the provider mock can not be used: the environment variable MOCK_KEY is not set"
         );
+    }
+
+    #[test]
+    fn the_variables_of_all_keys_and_headers_are_known() {
+        let file = r#"{"providers": {
+            "a": {"baseUrl": "http://a/v1", "api": "x", "apiKey": "${A_PASS}$B",
+                "headers": {"X-A": "pre-$C", "X-D": "$$NONE"}, "models": [{"id": "m", "headers": {"X-E": "$E"}}]},
+            "b": {"baseUrl": "http://b/v1", "api": "x", "apiKey": "!echo $F", "models": [{"id": "n"}]}}}"#;
+        assert_eq!(models(file, &[]).unwrap().key_variables(), ["A_PASS", "B", "C", "E", "OPENAI_API_KEY"]);
     }
 
     #[test]

@@ -184,9 +184,9 @@ impl TableAccess for CallAccess {
         self.pipeline.change(|table| table.activate(names, active)).map(drop)
     }
 
-    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>) -> Result<(), Error> {
+    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>, most: u64) -> Result<(), Error> {
         self.pipeline.change(|table| {
-            let registration = table.registration(&self.plugin, self.origin);
+            let registration = table.registration(&self.plugin, self.origin).at_most(most);
             table.register(registration, tools, runner)
         })
     }

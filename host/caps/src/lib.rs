@@ -40,7 +40,7 @@ pub use digest::{Digest, DigestError};
 pub use effective::{Effective, ScopedRoot};
 pub use error_code::{ErrorCode, UnknownErrorCode};
 pub use grants::{GrantState, Grants, GrantsError, Pin};
-pub use limits::{LimitName, Limits, LimitsSpec, UnknownLimit, UserLimits};
+pub use limits::{LimitName, Limits, LimitsSpec, MAX_TABLE_ELEMENTS, UnknownLimit, UserLimits};
 pub use manifest::{ContractVersion, ContractVersionError, Manifest, PluginName, PluginNameError};
 pub use origin::Origin;
 pub use origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};

@@ -21,7 +21,7 @@ pub struct Limits {
 
     /// Elements of all tables of the instance together.
     ///
-    /// Default: 100,000. Cost: a pointer each. Failure: growing past it traps; the call fails with `limit`
+    /// Default: 100,000; at most [`MAX_TABLE_ELEMENTS`]. Cost: a pointer each. Failure: growing past it traps; the call fails with `limit`
     /// `table-elements`.
     pub table_elements: u64,
 
@@ -142,10 +142,13 @@ pub(crate) struct LimitKey {
 /// A day, in milliseconds: more is no limit, and `wall-ms = 0` says so.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// The most table elements that an instance can be given: the pool has room for as many in each table.
+pub const MAX_TABLE_ELEMENTS: u64 = 1_000_000;
+
 /// Every limit, as it is written.
 pub(crate) const LIMIT_KEYS: [LimitKey; 10] = [
     LimitKey { key: "memory-mib", name: LimitName::Memory, range: 1..=4096, unit: MIB },
-    LimitKey { key: "table-elements", name: LimitName::TableElements, range: 1..=10_000_000, unit: 1 },
+    LimitKey { key: "table-elements", name: LimitName::TableElements, range: 1..=MAX_TABLE_ELEMENTS, unit: 1 },
     LimitKey { key: "cpu-ms", name: LimitName::CpuMs, range: 1..=DAY_MS, unit: 1 },
     LimitKey { key: "wall-ms", name: LimitName::WallMs, range: 0..=DAY_MS, unit: 1 },
     LimitKey { key: "host-call-mib", name: LimitName::HostCallBytes, range: 1..=1024, unit: MIB },

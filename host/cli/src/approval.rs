@@ -9,7 +9,7 @@ use std::{
 };
 
 use atoll_caps::{Grants, printable};
-use atoll_engine::{Answer, Approver, LastingGrant, Question};
+use atoll_engine::{Answer, Approver, LastingGrant, Once, Question};
 use futures::future::BoxFuture;
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe};
@@ -51,10 +51,11 @@ impl TerminalApprover {
                 }
             };
             match line.trim().to_ascii_lowercase().as_str() {
-                "o" | "once" => return Ok(Answer::Once),
+                "o" | "once" if question.once != Once::Never => return Ok(Answer::Once),
                 "s" | "session" => return Ok(Answer::Session),
                 "a" | "always" => return Ok(Answer::Always),
                 "" | "n" | "no" => return Ok(Answer::No),
+                _ if question.once == Once::Never => text = format!("  Please answer s, a or n.\n{LASTING_CHOICES}"),
                 _ => text = format!("  Please answer o, s, a or n.\n{CHOICES}"),
             }
         }
@@ -84,10 +85,12 @@ impl Approver for TerminalApprover {
 }
 
 const CHOICES: &str = "  Allow it? [o]nce, this [s]ession, [a]lways, [N]o: ";
+/// Where once would open far more than what is asked about.
+const LASTING_CHOICES: &str = "  Allow it? This [s]ession, [a]lways, [N]o: ";
 
 /// A question as it is shown.
 fn shown(question: &Question) -> String {
-    let Question { plugin, is_builtin, capability, operation, target, reason, scope, .. } = question;
+    let Question { plugin, is_builtin, capability, operation, target, reason, scope, once, .. } = question;
     let kind = if *is_builtin { "built-in plugin" } else { "plugin" };
     let mut text = format!(
         "\natoll: the {kind} {} asks for {capability}: {} {}\n",
@@ -98,8 +101,11 @@ fn shown(question: &Question) -> String {
     if !reason.is_empty() {
         text.push_str(&format!("  It says why: \"{}\"\n", cut(reason)));
     }
+    if let Once::More(opened) = once {
+        text.push_str(&format!("  Once, until this call ends, this would be allowed: {}\n", cut(opened)));
+    }
     text.push_str(&format!("  For the session or always, this would be allowed: {}\n", cut(scope)));
-    text + CHOICES
+    text + if *once == Once::Never { LASTING_CHOICES } else { CHOICES }
 }
 
 fn cut(text: &str) -> String {
@@ -147,6 +153,7 @@ mod tests {
             target: target.to_owned(),
             reason: reason.to_owned(),
             scope: "files: ~/notes (read)".to_owned(),
+            once: Once::This,
             command: String::new(),
         }
     }
@@ -160,6 +167,19 @@ mod tests {
              For the session or always, this would be allowed: files: ~/notes (read)\n  \
              Allow it? [o]nce, this [s]ession, [a]lways, [N]o: "
         );
+    }
+
+    #[test]
+    fn what_once_would_open_is_shown_and_what_can_not_be_once_is_not_offered() {
+        let with = |once: Once| shown(&Question { once, ..question("/home/ann/notes", "") });
+        let more = with(Once::More("files: /home/ann/notes (read)\n".to_owned()));
+        assert!(
+            more.contains("\n  Once, until this call ends, this would be allowed: files: /home/ann/notes (read)\\n\n"),
+            "{more}"
+        );
+        assert!(more.ends_with(CHOICES));
+        let never = with(Once::Never);
+        assert!(!never.contains("nce") && never.ends_with("Allow it? This [s]ession, [a]lways, [N]o: "), "{never}");
     }
 
     #[test]

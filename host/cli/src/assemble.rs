@@ -105,7 +105,10 @@ impl Parts {
         if wanted {
             let Directories { atoll_home, cache, .. } = &self.directories;
             let sessions = self.settings.session_dir.clone().filter(|path| path.is_absolute());
-            self.host.confine_processes([atoll_home.clone(), cache.clone()].into_iter().chain(sessions).collect());
+            // Names that can not be read from a broken models.json are said to be missing by whoever asks a model.
+            let keys = self.models().map(|models| models.key_variables()).unwrap_or_default();
+            self.host
+                .confine_processes([atoll_home.clone(), cache.clone()].into_iter().chain(sessions).collect(), keys);
         }
     }
 
@@ -145,7 +148,7 @@ impl Parts {
         let mut table = table?;
         let mut plugins = Vec::new();
         for Loaded { origin, replaces, plugin } in others {
-            let who = Registration { plugin: plugin.name.clone(), origin, replaces };
+            let who = Registration::new(plugin.name.clone(), origin).replacing(replaces);
             if let Err(error) = register(&mut table, who, &plugin) {
                 terminal::note(format_args!("the plugin {} is left out: {error}", plugin.name));
             }

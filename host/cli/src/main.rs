@@ -66,9 +66,10 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
         }
     });
+    // What is still started has to be in the log.
+    atoll_engine::stop_starting_processes();
     exit::close_log();
     // Work that can not be interrupted, such as a read of standard input that never comes, must not hold up the end.
-    atoll_engine::stop_starting_processes();
     runtime.shutdown_background();
     code
 }

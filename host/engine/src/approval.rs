@@ -35,14 +35,27 @@ pub struct Question {
     pub reason: String,
     /// What an answer for longer than once would allow, in the form of `atoll plugin inspect`.
     pub scope: String,
+    /// What an answer of once would allow.
+    pub once: Once,
     /// The command that would grant it.
     pub command: String,
+}
+
+/// What an answer of [`Answer::Once`] allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Once {
+    /// What is asked about, and nothing else.
+    This,
+    /// All of this, until the call ends, in the form of `atoll plugin inspect`.
+    More(String),
+    /// It can not be given: it would open far more than what is asked about.
+    Never,
 }
 
 /// What they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This use; files until the call ends.
+    /// This use; files until the call ends. It is a no where the question says [`Once::Never`].
     Once,
     /// The scope, until the program ends.
     Session,
@@ -92,9 +105,32 @@ pub(crate) enum Decision {
 #[derive(Default)]
 pub(crate) struct Approvals {
     approver: OnceLock<Arc<dyn Approver>>,
-    /// Held while a question is open: when each was last answered with no, counted in answers.
-    turn: Mutex<HashMap<(String, &'static str, String, String), u64>>,
+    /// Held while a question is open.
+    turn: Mutex<Answered>,
     answers: AtomicU64,
+}
+
+/// What was answered so far.
+#[derive(Default)]
+struct Answered {
+    /// When each question was last answered with no, counted in answers.
+    refused: HashMap<(String, &'static str, String, String), u64>,
+    /// What was granted to which plugin, and in which word.
+    granted: Vec<(String, Wants, &'static str)>,
+}
+
+impl Answered {
+    /// In which word a use became allowed that was not `before`.
+    fn word(
+        &self,
+        plugin: &str,
+        before: &Effective,
+        allowed: &(dyn Fn(&Effective) -> bool + Send + Sync),
+    ) -> &'static str {
+        let grants =
+            self.granted.iter().filter(|(whose, wants, _)| whose == plugin && allowed(&before.with_granted(wants)));
+        grants.map(|(_, _, word)| *word).next_back().unwrap_or("session")
+    }
 }
 
 impl Approvals {
@@ -124,7 +160,8 @@ impl Approvals {
         }
         let _pause = caller.call.clock.pause();
         let arrived = self.answers.load(Ordering::SeqCst);
-        let mut refused = match self.turn.try_lock() {
+        let before = caller.effective();
+        let mut answered = match self.turn.try_lock() {
             Ok(turn) => turn,
             Err(_) => {
                 tracing::debug!(plugin = question.plugin, capability, "waits for the open question to be answered");
@@ -132,17 +169,21 @@ impl Approvals {
             }
         };
         if allowed(&caller.effective()) {
-            return Decision::Granted("session");
+            return Decision::Granted(answered.word(&caller.name, &before, allowed));
         }
         let key = (question.plugin.clone(), capability, question.operation.clone(), target.clone());
-        let answer = match refused.get(&key) {
+        let answer = match answered.refused.get(&key) {
             // Said of the same question while this one waited for its turn.
-            Some(answered) if *answered > arrived => Answer::No,
+            Some(when) if *when > arrived => Answer::No,
             _ => {
-                let answer = approver.ask(question).await;
+                let never = question.once == Once::Never;
+                let answer = match approver.ask(question).await {
+                    Answer::Once if never => Answer::No,
+                    answer => answer,
+                };
                 let now = self.answers.fetch_add(1, Ordering::SeqCst) + 1;
                 if answer == Answer::No {
-                    refused.insert(key, now);
+                    answered.refused.insert(key, now);
                 }
                 answer
             }
@@ -155,6 +196,7 @@ impl Approvals {
             Answer::Once => Decision::Once,
             Answer::Session => {
                 caller.plugin.grant(wants);
+                answered.granted.push((caller.name.clone(), wants.clone(), "session"));
                 Decision::Granted("session")
             }
             Answer::Always => {
@@ -164,8 +206,37 @@ impl Approvals {
                     tracing::warn!(%reason, "a grant could not be written; it holds until the program ends");
                 }
                 caller.plugin.grant(wants);
+                answered.granted.push((caller.name.clone(), wants.clone(), "always"));
                 Decision::Granted("always")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use atoll_caps::{Access, Manifest, RootVars};
+
+    use super::*;
+
+    #[test]
+    fn what_somebody_elses_answer_allows_is_written_down_in_its_word() {
+        let manifest = "name = \"x\"\nversion = \"1.0.0\"\ncontract = \"0.1\"\n\
+                        [[files]]\nroot = \"/a\"\nreason = \"x\"\n[[files]]\nroot = \"/b\"\nreason = \"x\"\n";
+        let manifest = Manifest::parse(manifest, "plugin.toml").unwrap();
+        let before = Effective::intersect(&manifest, None);
+        let only = |root: usize| Wants { files: vec![manifest.wants.files[root].clone()], ..Wants::default() };
+        let mut answered = Answered::default();
+        answered.granted.push(("x".to_owned(), only(0), "always"));
+        answered.granted.push(("x".to_owned(), only(1), "session"));
+        answered.granted.push(("y".to_owned(), only(0), "session"));
+        let vars =
+            RootVars { workspace: PathBuf::new(), skills: Vec::new(), spill: PathBuf::new(), home: PathBuf::new() };
+        let word = |path: &str| {
+            answered.word("x", &before, &|effective| effective.check_path(&vars, path.as_ref(), Access::Read).is_ok())
+        };
+        assert_eq!((word("/a/file"), word("/b/file")), ("always", "session"));
     }
 }

@@ -14,7 +14,7 @@ use atoll_caps::{Access, Denied, Effective, Wants};
 use atoll_table::Error;
 
 use crate::{
-    approval::{Decision, Question},
+    approval::{Decision, Once, Question},
     audit::{Uses, Verdict},
     convert,
     files::Roots,
@@ -23,30 +23,55 @@ use crate::{
 
 /// How often a path may turn out to lead to yet another one that has to be asked about.
 const MOST_QUESTIONS: usize = 4;
+/// The longest path or URL that is looked at, in bytes. No system takes a longer path, and what is asked for is kept for
+/// the audit log.
+pub(crate) const MAX_NAME: usize = 64 << 10;
+
+/// Refuses a path or a URL that is too long.
+pub(crate) fn check_length(name: &str) -> Result<(), Error> {
+    if name.len() <= MAX_NAME {
+        return Ok(());
+    }
+    let start = name.get(..name.floor_char_boundary(64)).unwrap_or_default();
+    Err(Error::InvalidArguments(format!(
+        "`{}…` has {} bytes; a path or a URL may have {MAX_NAME}",
+        start.escape_debug(),
+        name.len()
+    )))
+}
 
 /// One call of a tool, or the life of an instance that is not made for one call.
 pub(crate) struct Call {
     pub(crate) uses: Uses,
-    pub(crate) clock: Clock,
-    /// A person may be asked in it.
-    asks: bool,
+    pub(crate) clock: Arc<Clock>,
+    /// The instance only says what it is: nothing may be used, and nobody is asked.
+    describes: bool,
     /// It is one call, so that what is allowed once is allowed until its end.
     is_one: bool,
-    once: Mutex<Once>,
+    once: Mutex<AllowedOnce>,
     /// What a person said no to in it, so that a plugin can not wear them out.
     refused: Mutex<HashSet<(&'static str, String)>>,
 }
 
 /// Files that may be used until the call ends.
 #[derive(Default)]
-struct Once {
+struct AllowedOnce {
     wants: Wants,
     roots: Option<Arc<Roots>>,
 }
 
 /// Time that does not count as the call's own.
 #[derive(Default)]
-pub(crate) struct Clock(Mutex<Pauses>);
+pub(crate) struct Clock {
+    pauses: Mutex<Pauses>,
+    /// That of the call which made this one. It waits for this one, so it pauses with it.
+    above: Option<Arc<Clock>>,
+}
+
+tokio::task_local! {
+    /// The clock of the call that makes the calls of this task.
+    static MAKING: Arc<Clock>;
+}
 
 #[derive(Default)]
 struct Pauses {
@@ -55,20 +80,37 @@ struct Pauses {
     since: Option<Instant>,
 }
 
-/// Stands for a pause. Dropped: the clock goes on.
+/// Stands for a pause. Dropped: the clock, and those above it, go on.
 pub(crate) struct Pause<'a>(&'a Clock);
 
 impl Clock {
-    /// Stops the clock.
+    /// For a call that begins now: made by another one, if this task is [`Self::above`] it.
+    fn of_call() -> Arc<Self> {
+        Arc::new(Self { above: MAKING.try_with(Arc::clone).ok(), ..Self::default() })
+    }
+
+    /// Does `work`, in which this clock's call makes other ones.
+    pub(crate) async fn above<F: Future>(self: Arc<Self>, work: F) -> F::Output {
+        MAKING.scope(self, work).await
+    }
+
+    /// This clock and those above it.
+    fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |clock| clock.above.as_deref())
+    }
+
+    /// Stops the clock, and those above it.
     pub(crate) fn pause(&self) -> Pause<'_> {
-        let mut pauses = lock(&self.0);
-        pauses.under_way += 1;
-        pauses.since.get_or_insert_with(Instant::now);
+        for clock in self.chain() {
+            let mut pauses = lock(&clock.pauses);
+            pauses.under_way += 1;
+            pauses.since.get_or_insert_with(Instant::now);
+        }
         Pause(self)
     }
 
     fn paused(&self) -> Duration {
-        let pauses = lock(&self.0);
+        let pauses = lock(&self.pauses);
         pauses.over + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
@@ -91,12 +133,14 @@ impl Clock {
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        let mut pauses = lock(&self.0.0);
-        pauses.under_way -= 1;
-        if pauses.under_way == 0
-            && let Some(since) = pauses.since.take()
-        {
-            pauses.over += since.elapsed();
+        for clock in self.0.chain() {
+            let mut pauses = lock(&clock.pauses);
+            pauses.under_way -= 1;
+            if pauses.under_way == 0
+                && let Some(since) = pauses.since.take()
+            {
+                pauses.over += since.elapsed();
+            }
         }
     }
 }
@@ -104,24 +148,25 @@ impl Drop for Pause<'_> {
 impl Call {
     /// A call of a tool.
     pub(crate) fn new(plugin: &PluginContext, id: &str) -> Arc<Self> {
-        Self::make(plugin, Some(id), true, true)
+        Self::make(plugin, Some(id), false, true)
     }
 
     /// An instance that answers many calls at once.
     pub(crate) fn of_instance(plugin: &PluginContext) -> Arc<Self> {
-        Self::make(plugin, None, true, false)
+        Self::make(plugin, None, false, false)
     }
 
-    /// An instance that only says what it is: nobody is asked for that.
+    /// An instance that only says what it is, or rewrites arguments. It runs without anybody having called a tool of
+    /// it, so nothing may be used in it, whatever is granted.
     pub(crate) fn of_description(plugin: &PluginContext) -> Arc<Self> {
-        Self::make(plugin, None, false, true)
+        Self::make(plugin, None, true, true)
     }
 
-    fn make(plugin: &PluginContext, id: Option<&str>, asks: bool, is_one: bool) -> Arc<Self> {
+    fn make(plugin: &PluginContext, id: Option<&str>, describes: bool, is_one: bool) -> Arc<Self> {
         Arc::new(Self {
             uses: Uses::new(plugin.shared.audit.get().cloned(), &plugin.name, id, is_one),
-            clock: Clock::default(),
-            asks,
+            clock: Clock::of_call(),
+            describes,
             is_one,
             once: Mutex::default(),
             refused: Mutex::default(),
@@ -137,8 +182,9 @@ impl Call {
         lock(&self.refused).insert((capability, target.to_owned()));
     }
 
+    /// Whether a person may be asked in it.
     pub(crate) fn asks(&self) -> bool {
-        self.asks
+        !self.describes
     }
 }
 
@@ -168,6 +214,21 @@ pub(crate) struct Use<'a> {
 }
 
 impl Caller {
+    /// Refuses, and writes down, what an instance uses that only says what it is.
+    pub(crate) fn check_in_call(&self, the_use: Use<'_>) -> Result<(), Error> {
+        if !self.call.describes {
+            return Ok(());
+        }
+        self.denied(the_use, Verdict::Denied);
+        Err(Error::Denied {
+            capability: the_use.capability.to_owned(),
+            target: the_use.target.to_owned(),
+            hint: "a plugin may use nothing while it lists its tools, describes itself or prepares arguments; use it \
+                   in a call"
+                .to_owned(),
+        })
+    }
+
     /// Checks a use. What only the user's grant is missing for is asked about, where there is somebody to ask. A
     /// denial is written down here; what is allowed is for the caller to write down, with this verdict.
     pub(crate) async fn permit(
@@ -175,8 +236,9 @@ impl Caller {
         the_use: Use<'_>,
         check: impl Fn(&Effective) -> Result<(), Denied> + Send + Sync,
     ) -> Result<Verdict, Error> {
+        self.check_in_call(the_use)?;
         let Err(denied) = check(&self.effective()) else { return Ok(Verdict::Allowed) };
-        match self.decide(the_use, &denied, &|effective| check(effective).is_ok()).await {
+        match self.decide(the_use, &denied, Once::This, &|effective| check(effective).is_ok()).await {
             Decision::Once => Ok(Verdict::Answered("once")),
             Decision::Granted(word) => Ok(Verdict::Answered(word)),
             Decision::Refused => {
@@ -195,10 +257,12 @@ impl Caller {
         &self,
         the_use: Use<'_>,
         denied: &Denied,
+        once: Once,
         allowed: &(dyn Fn(&Effective) -> bool + Send + Sync),
     ) -> Decision {
         let Some(offer) = &denied.offer else { return Decision::NotAsked };
         let question = Question {
+            once,
             plugin: self.name.clone(),
             is_builtin: self.pin.is_none(),
             capability: the_use.capability,
@@ -242,6 +306,8 @@ impl Caller {
         work: impl Fn(&Arc<Roots>) -> Result<R, Error> + Send + Sync + 'static,
         measure: impl Fn(&R) -> Option<u64>,
     ) -> Result<(R, Verdict), Error> {
+        check_length(path)?;
+        self.check_in_call(Use { capability: "files", operation, target: path })?;
         let work = Arc::new(work);
         let mut roots = self.roots();
         let mut verdict = Verdict::Allowed;
@@ -287,7 +353,7 @@ impl Caller {
         let the_use = Use { capability: "files", operation, target: &target };
         let allowed =
             |effective: &Effective| effective.check_path(&self.shared.places.root_vars(), &missing, access).is_ok();
-        let decision = self.decide(the_use, &denied, &allowed).await;
+        let decision = self.decide(the_use, &denied, roots.opened_once(&denied, &missing), &allowed).await;
         match decision {
             Decision::Once => Some(("once", self.allow_once(roots, &denied))),
             Decision::Granted(word) => {
@@ -349,9 +415,22 @@ mod tests {
         let one = clock.pause();
         let other = clock.pause();
         drop(one);
-        assert!(lock(&clock.0).since.is_some());
+        assert!(lock(&clock.pauses).since.is_some());
         drop(other);
-        let pauses = lock(&clock.0);
+        let pauses = lock(&clock.pauses);
         assert!(pauses.since.is_none() && pauses.under_way == 0);
+    }
+
+    #[tokio::test]
+    async fn a_pause_of_a_nested_call_is_one_of_those_around_it() {
+        let outer = Clock::of_call();
+        let middle = Arc::clone(&outer).above(async { Clock::of_call() }).await;
+        let inner = Arc::clone(&middle).above(async { Clock::of_call() }).await;
+        let beside = Clock::of_call();
+        let pause = inner.pause();
+        let paused = |clock: &Clock| lock(&clock.pauses).under_way;
+        assert_eq!([&outer, &middle, &inner, &beside].map(|clock| paused(clock)), [1, 1, 1, 0]);
+        drop(pause);
+        assert_eq!([&outer, &middle, &inner].map(|clock| paused(clock)), [0, 0, 0]);
     }
 }

@@ -12,8 +12,10 @@ use std::{
     time::Duration,
 };
 
+use atoll_caps::MAX_TABLE_ELEMENTS;
+
 use crate::permits::{MAX_CALLS, MAX_MEMORIES, MAX_NESTED_CALLS, MAX_PREPARING, MAX_TABLES, TABLES_OF_A_PLACE};
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How often running plugins are looked at. CPU limits are enforced to this precision.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
@@ -97,8 +99,16 @@ pub fn engine(purpose: Purpose) -> wasmtime::Result<Engine> {
     }
 }
 
-/// The pool. What an instance touched is handed back to the system when it ends: keeping it resident would hold
-/// on to the memory of the busiest moment, and measures no faster.
+/// How many bytes of a slot's memory stay with it when its instance ends, for the next one.
+const KEPT_MEMORY: usize = 1 << 20;
+/// The same of its tables.
+const KEPT_TABLES: usize = 64 << 10;
+
+/// The pool. Where the system can tell which pages an instance has written to (Linux since 6.7), those are put back as
+/// they were and stay, up to a bound: a call is about a third shorter without the page faults of a fresh memory and
+/// without having every core forget the old one. The price is that a burst of calls keeps what it took, some 100 KiB for
+/// each call of its busiest moment. Elsewhere everything is handed back to the system: to put pages back without
+/// knowing which takes longer.
 fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(MAX_INSTANCES)
@@ -112,10 +122,13 @@ fn pool() -> PoolingAllocationConfig {
         .max_tables_per_component(MAX_TABLES)
         .max_tables_per_module(8)
         .max_memory_size(MAX_MEMORY)
-        .table_elements(100_000)
+        .table_elements(MAX_TABLE_ELEMENTS as usize)
         .max_component_instance_size(4 << 20)
         .max_core_instance_size(4 << 20)
         .max_unused_warm_slots(64);
+    if PoolingAllocationConfig::is_pagemap_scan_available() {
+        pool.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEPT_MEMORY).table_keep_resident(KEPT_TABLES);
+    }
     pool
 }
 

@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     audit::{Uses, Verdict},
-    call::{Caller, Use},
+    call::{Caller, Use, check_length},
     state::{GrantedSecret, PluginContext},
 };
 use reach::{OutOfReach, Reach, Resolver};
@@ -135,6 +135,8 @@ impl HttpClient {
                 "the method {method} can not be used; it is no plain request"
             )));
         }
+        check_length(&request.url)?;
+        check_length(&request.method)?;
         let mut url = parse(&request.url)?;
         let limit = request.timeout;
         let idle = request.idle_timeout;

@@ -30,7 +30,7 @@ mod tool_plugin;
 mod trap;
 mod workers;
 
-pub use approval::{Answer, Approver, LastingGrant, Question};
+pub use approval::{Answer, Approver, LastingGrant, Once, Question};
 pub use audit::AuditLog;
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;

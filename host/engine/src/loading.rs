@@ -21,7 +21,7 @@ use crate::{
     audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
-    files::{MutationLocks, OpenFiles},
+    files::{MutationLocks, OpenFiles, Walks},
     http_client::HttpClient,
     linking,
     permits::Permits,
@@ -101,11 +101,13 @@ impl PluginHost {
         let engine = crate::config::engine(Purpose::Run).map_err(|reason| failed(format!("{reason:#}")))?;
         let ticker = Ticker::start(&engine).map_err(|reason| failed(reason.to_string()))?;
         let cache = AotCache::new(places.cache.join("aot"));
+        let open_files = OpenFiles::of_all();
         let shared = Shared {
             places,
             http: HttpClient::default(),
             locks: MutationLocks::default(),
-            open_files: OpenFiles::of_all(),
+            walks: Walks::of_all(&open_files),
+            open_files,
             ticker: Arc::new(ticker),
             permits: Permits::default(),
             workers: Semaphore::new(max_workers()),
@@ -141,9 +143,11 @@ impl PluginHost {
     }
 
     /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and
-    /// in temporary files of its own only, and without seeing what is in `hidden`. If that can not be had, it does not run.
-    pub fn confine_processes(&self, hidden: Vec<PathBuf>) {
-        let _ = self.shared.confinement.set(Confinement::new(hidden));
+    /// in temporary files of its own only, and without seeing what is in `hidden`. Of this process's variables it gets
+    /// neither those that `keys` names nor those whose names end as names of keys do. If that can not be had, it does not
+    /// run.
+    pub fn confine_processes(&self, hidden: Vec<PathBuf>, keys: Vec<String>) {
+        let _ = self.shared.confinement.set(Confinement::new(hidden, keys));
     }
 
     /// From now on this one is asked about what only the user's grant is missing for. To be called before plugins are
@@ -297,13 +301,15 @@ impl PluginHost {
         let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective, can_ask)
             .and_then(|linker| linker.instantiate_pre(component))
             .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
+        let open_files = OpenFiles::of_plugin(&self.shared.open_files);
         let context = Arc::new(PluginContext {
             name: name.clone(),
             limits: self.limits(&manifest),
             pin,
             granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
-            open_files: OpenFiles::of_plugin(&self.shared.open_files),
+            walks: Walks::of_plugin(&self.shared.walks, &open_files),
+            open_files,
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             model_origins: RwLock::default(),

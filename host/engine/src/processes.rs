@@ -1,4 +1,4 @@
-//! The one place that starts programs. Each runs in a process group of its own, which is killed when its handle
+//! The one place that starts programs. Each runs in a session and process group of its own, which is killed when its handle
 //! goes away or the host ends; its output is pumped into bounded queues, and copied to a bounded spill file where
 //! one is asked for.
 
@@ -134,10 +134,14 @@ fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> 
                 command.env_clear();
             }
             command.args(&launch.arguments).current_dir(&cwd).envs(variables).envs(launch.env);
+            leave_terminal(&mut command);
             command
         }
     };
-    command.process_group(0);
+    if plugin.shared.confinement.get().is_some() {
+        // What it runs has no terminal either: `bwrap` sees to that.
+        command.process_group(0);
+    }
     command.stdin(if launch.piped_input { Stdio::piped() } else { Stdio::null() });
     let failed = |error: io::Error| Error::Failed(format!("could not start {}: {error}", launch.program));
     let (out, err) = connect(&mut command, launch.output).map_err(failed)?;
@@ -194,6 +198,16 @@ fn start(plugin: &PluginContext, launch: Launch) -> Result<Arc<Running>, Error> 
         status,
         spill: Mutex::new(spill),
     }))
+}
+
+/// Has a program lead a session, and so a group, of its own: a question to the person at the terminal can then neither be
+/// written over nor be answered by it.
+fn leave_terminal(command: &mut Command) {
+    let leave = || rustix::process::setsid().map(drop).map_err(io::Error::from);
+    // SAFETY: between fork and exec the closure makes one system call; it allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(leave);
+    }
 }
 
 /// The reading ends of standard output and standard error.

@@ -30,6 +30,7 @@ use crate::{
     convert,
     http_client::origin_of,
     limits::{CpuBudget, Metered},
+    permits::places,
     state::{GrantedSecret, PluginContext, PluginState, lock},
     trap::limit_error,
 };
@@ -89,20 +90,24 @@ impl ProviderPlugin {
 
     /// Asks a throw-away instance what the provider is.
     async fn describe(&self) -> Result<provider::Description, Error> {
+        let _permit = self.context.shared.permits.preparing(places(&self.pre)).await?;
         let call = Call::of_description(&self.context);
-        let mut prepared = self.context.store(&self.engine, CpuBudget::Total, call);
+        let mut prepared = self.context.store(&self.engine, CpuBudget::Total, Arc::clone(&call));
         let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
         let run = async {
             let instance = self.pre.instantiate_async(&mut prepared.store).await?;
             let guest = GuestIndices::new(&self.pre)?.load(prepared.store.as_context_mut(), &instance)?;
             guest.call_describe(&mut prepared.store).await
         };
-        let limit = self.context.limits.wall_ms.unwrap_or(u64::MAX);
         let run = Metered::new(run, meter, Arc::clone(&self.context.shared.ticker));
-        match tokio::time::timeout(Duration::from_millis(limit), run).await {
-            Ok(outcome) => outcome.map_err(|reason| self.context.explain(&reason, &stderr)),
-            Err(_) => Err(limit_error(LimitName::WallMs, limit)),
-        }
+        let outcome = match self.context.limits.wall_ms {
+            Some(limit) => match call.clock.within(Duration::from_millis(limit), run).await {
+                Some(outcome) => outcome,
+                None => return Err(limit_error(LimitName::WallMs, limit)),
+            },
+            None => run.await,
+        };
+        outcome.map_err(|reason| self.context.explain(&reason, &stderr))
     }
 
     /// The living instance's task; a new one if there is none, after the pause its death calls for.

@@ -17,7 +17,7 @@ use crate::{
     audit::AuditLog,
     call::Call,
     config::Ticker,
-    files::{MutationLocks, OpenFiles, Roots},
+    files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
     permits::Permits,
@@ -75,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) http: HttpClient,
     pub(crate) locks: MutationLocks,
     pub(crate) open_files: OpenFiles,
+    pub(crate) walks: Walks,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
@@ -113,6 +114,7 @@ pub(crate) struct PluginContext {
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     pub(crate) open_files: OpenFiles,
+    pub(crate) walks: Walks,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.

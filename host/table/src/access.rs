@@ -37,11 +37,12 @@ pub trait TableAccess: Send + Sync {
     /// `not-found` or `ambiguous` for a name; then nothing changes.
     fn activate(&self, names: &[String], active: bool) -> Result<(), Error>;
 
-    /// Adds tools of the calling plugin, or replaces those it has under the same names. `runner` runs them.
+    /// Adds tools of the calling plugin, or replaces those it has under the same names. `runner` runs them. With them
+    /// it may have `most`, withdrawn ones included.
     ///
     /// # Errors
     /// As [`crate::Table::register`].
-    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>) -> Result<(), Error>;
+    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>, most: u64) -> Result<(), Error>;
 
     /// Withdraws tools of the calling plugin, named as it named them.
     ///

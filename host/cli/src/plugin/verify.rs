@@ -1,9 +1,9 @@
-//! `atoll plugin verify`: whether plugins are what was installed and granted, and can be loaded.
+//! `atoll plugin verify`: whether plugins are what was installed and granted, and fit this host. Nothing of them may run
+//! for it.
 
 use std::process::ExitCode;
 
 use atoll_caps::{Effective, GrantState, Grants, printable};
-use atoll_engine::UserPlugin;
 use atoll_table::Error;
 use serde_json::{Value, json};
 
@@ -82,17 +82,17 @@ async fn verify(parts: &Parts, grants: &Grants, plugin: &Installed) -> Finding {
             .push(format!("its SHA-256 is {}, but {granted_digest} was installed or granted", files.pin.component)),
         GrantState::ManifestChanged => finding.wrong.push("its manifest is not the one it was granted with".to_owned()),
     }
-    if let Err(error) = load(parts, files).await {
-        finding.wrong.push(error.to_string());
+    match check(parts, &files).await {
+        Ok(None) => {}
+        Ok(Some(error)) | Err(error) => finding.wrong.push(error.to_string()),
     }
     finding
 }
 
-/// Loads it as if all it asks for were granted, so that only the plugin itself can be at fault. Its tools are listed,
-/// which runs its code, but none of them is called.
-async fn load(parts: &Parts, files: PluginFiles) -> Result<(), Error> {
-    let PluginFiles { file, component, manifest, pin, .. } = files;
-    let effective = Effective::intersect(&manifest, Some(&manifest.wants));
-    let plugin = UserPlugin { file, component, manifest, effective, pin };
-    parts.host.load_user(plugin).await.map(|_| ())
+/// Looks at it as if all it asks for were granted, so that only the plugin itself can be at fault. It is compiled, and
+/// nothing of it runs: it may be one that nobody has trusted yet.
+async fn check(parts: &Parts, files: &PluginFiles) -> Result<Option<Error>, Error> {
+    let effective = Effective::intersect(&files.manifest, Some(&files.manifest.wants));
+    let found = parts.host.inspect(&files.file, &files.component, &files.manifest, &effective).await?;
+    Ok(found.refusal)
 }

@@ -2,7 +2,8 @@
 //! nothing that goes wrong here may stop a call.
 //!
 //! Uses of one kind on one target within a call become one entry, and a walk or a batch of reads is one from the start,
-//! so that a call costs a few entries however much it does. They are handed to one thread, which takes the secrets out
+//! so that a call costs a few entries however much it does. Past some number of targets the rest of a kind are only
+//! counted, so that no call can push what it did before out of the files that are kept. Entries are handed to one thread, which takes the secrets out
 //! and writes; a denial is handed on at once, the rest when its call ends.
 
 mod writer;
@@ -12,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
 use atoll_caps::AuditRecord;
@@ -21,6 +23,18 @@ use writer::Queue;
 
 /// How many entries a call may have waiting. With more, they are handed on before it ends.
 const MAX_WAITING: usize = 64;
+/// How many targets of one capability and verdict are written one by one, for each call; of an instance that is not made
+/// for one call, in each [`PERIOD`].
+const MAX_TARGETS: usize = 1_000;
+/// The same for what was denied, which waits for nothing.
+const MAX_DENIED_TARGETS: usize = 100;
+const PERIOD: Duration = Duration::from_secs(60);
+/// What stands for the targets beyond.
+const OTHERS: &str = "(other targets, which are only counted)";
+/// The longest target and operation that are kept, in bytes. A little more than what is written of it, so that a secret is
+/// found before it is cut.
+const MAX_KEPT: usize = 16 << 10;
+const MAX_OPERATION: usize = 64;
 
 /// The log of this process. Clones are the same log.
 #[derive(Clone)]
@@ -137,6 +151,52 @@ pub(crate) struct Uses {
     call: Option<String>,
     /// Entries wait for the end, to take in what follows.
     gathers: bool,
+    seen: Arc<Mutex<Seen>>,
+    /// Under which number the targets are counted that are too many: those of recorders beside each other are one entry.
+    others: u64,
+}
+
+/// How many targets there were, for each capability and whether it was denied.
+struct Seen {
+    since: Instant,
+    targets: HashMap<(&'static str, bool), usize>,
+}
+
+impl Seen {
+    /// Whether one more is written by itself.
+    fn admits(&mut self, capability: &'static str, denied: bool, for_ever: bool) -> bool {
+        if !for_ever && self.since.elapsed() >= PERIOD {
+            *self = Self::default();
+        }
+        let count = self.targets.entry((capability, denied)).or_default();
+        *count += 1;
+        *count <= if denied { MAX_DENIED_TARGETS } else { MAX_TARGETS }
+    }
+
+    /// One that was let in is not written after all.
+    fn give_back(&mut self, capability: &'static str) {
+        if let Some(count) = self.targets.get_mut(&(capability, false)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { since: Instant::now(), targets: HashMap::new() }
+    }
+}
+
+/// A text that a plugin chose, as long as it may be kept. It ends where a word ends: a part of a secret would not be
+/// known for one.
+fn kept(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let start = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
+    let ends_word = |c: char| c.is_whitespace() || matches!(c, '/' | '&' | '?' | ';');
+    let end = start.rfind(ends_word).unwrap_or(0);
+    format!("{}…", start.get(..end).unwrap_or_default())
 }
 
 impl Uses {
@@ -148,12 +208,16 @@ impl Uses {
             open.next += 1;
             open.next
         });
-        Self { log, id, plugin: plugin.to_owned(), call: call.map(ToOwned::to_owned), gathers }
+        let call = call.map(ToOwned::to_owned);
+        Self { log, id, plugin: plugin.to_owned(), call, gathers, seen: Arc::default(), others: id }
     }
 
     /// A recorder beside this one, for a use that may outlast it.
     pub(crate) fn beside(&self) -> Self {
-        Self::new(self.log.clone(), &self.plugin, self.call.as_deref(), true)
+        let mut beside = Self::new(self.log.clone(), &self.plugin, self.call.as_deref(), true);
+        beside.seen = Arc::clone(&self.seen);
+        beside.others = self.others;
+        beside
     }
 
     /// A use of `target`; nothing else is known of it.
@@ -173,10 +237,17 @@ impl Uses {
     ) {
         let Some(log) = &self.log else { return };
         let denied = matches!(verdict, Verdict::Denied | Verdict::Refused);
-        let key = Key { capability, operation: operation.to_owned(), target: target.to_owned(), verdict };
+        let (target, operation) = (kept(target, MAX_KEPT), kept(operation, MAX_OPERATION));
+        let mut key = Key { capability, operation, target, verdict };
         let mut open = lock(&log.0.open);
         let session = open.session.clone();
-        let mine = open.waiting.entry(self.id).or_default();
+        let mut mine = open.waiting.entry(self.id).or_default();
+        let mut is_counted = false;
+        if !mine.contains_key(&key) && !lock(&self.seen).admits(capability, denied, self.call.is_some()) {
+            key = Key { operation: "others".to_owned(), target: OTHERS.to_owned(), ..key };
+            is_counted = true;
+            mine = open.waiting.entry(self.others).or_default();
+        }
         if let Some(known) = mine.get_mut(&key) {
             known.count += count;
             if let Some(bytes) = bytes {
@@ -201,11 +272,12 @@ impl Uses {
             call: self.call.clone(),
             session,
         };
-        if denied {
+        let at_once = denied && !is_counted;
+        if at_once {
             log.0.queue.push(vec![AuditRecord { count, ..record.clone() }], true);
         }
-        mine.insert(key, Waiting { record, count: if denied { 0 } else { count } });
-        let full = !self.gathers || mine.len() >= MAX_WAITING;
+        mine.insert(key, Waiting { record, count: if at_once { 0 } else { count } });
+        let full = (!self.gathers && !is_counted) || mine.len() >= MAX_WAITING;
         drop(open);
         if full {
             log.hand_on(self.id);
@@ -221,7 +293,7 @@ impl Uses {
             let mut open = lock(&log.0.open);
             let mine = open.waiting.entry(self.id).or_default();
             let known = mine.keys().find(|key| key.operation == operation && key.verdict == Verdict::Allowed).cloned();
-            known.and_then(|key| mine.remove(&key))
+            known.and_then(|key| mine.remove(&key)).inspect(|_| lock(&self.seen).give_back("files"))
         };
         let (folder, count, bytes) = match before {
             None => (folder.to_owned(), count, bytes),
@@ -250,7 +322,76 @@ impl Drop for Uses {
 
 #[cfg(test)]
 mod tests {
-    use super::common_directory;
+    use super::*;
+
+    /// What is written of what `uses` does, as targets with their counts.
+    fn written(gathers: bool, uses: impl FnOnce(&Uses)) -> Vec<(String, u64)> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.log");
+        let log = AuditLog::start(file.clone(), 1 << 30, |_| {}).unwrap();
+        uses(&Uses::new(Some(log.clone()), "p", gathers.then_some("call-1"), gathers));
+        log.close();
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.lines().filter_map(AuditRecord::from_line).map(|record| (record.target, record.count)).collect()
+    }
+
+    #[test]
+    fn a_call_can_not_push_out_what_is_kept_by_using_ever_other_targets() {
+        for (verdict, most) in [(Verdict::Allowed, MAX_TARGETS), (Verdict::Denied, MAX_DENIED_TARGETS)] {
+            for gathers in [true, false] {
+                let entries = written(gathers, |uses| {
+                    uses.used("files", "read", "first", verdict);
+                    for number in 0..20_000 {
+                        uses.used("files", if number % 2 == 0 { "read" } else { "stat" }, &number.to_string(), verdict);
+                    }
+                    // Of another kind.
+                    uses.used("http", "GET", "https://a.example/", verdict);
+                });
+                let others: u64 = entries.iter().filter(|entry| entry.0 == OTHERS).map(|entry| entry.1).sum();
+                assert_eq!(others, 20_001 - most as u64);
+                assert!(entries.len() < most + 50, "{}", entries.len());
+                assert_eq!(entries.iter().map(|entry| entry.1).sum::<u64>(), 20_002);
+                for target in ["first", "https://a.example/"] {
+                    assert!(entries.iter().any(|entry| entry.0 == target), "{target}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_beside_a_call_counts_as_its_own() {
+        let entries = written(true, |uses| {
+            for number in 0..3_000 {
+                uses.beside().used("http", "GET", &format!("http://a.example/{number}"), Verdict::Allowed);
+            }
+        });
+        assert_eq!(entries.len(), MAX_TARGETS + 1);
+        assert_eq!(entries.iter().map(|entry| entry.1).sum::<u64>(), 3_000);
+    }
+
+    #[test]
+    fn batches_of_ever_other_directories_stay_one_entry() {
+        let entries = written(true, |uses| {
+            for number in 0..3_000 {
+                uses.add_batch("walk-read", &format!("/a/{number}"), 2, 10);
+            }
+        });
+        assert_eq!(entries, [("/a".to_owned(), 6_000)]);
+    }
+
+    #[test]
+    fn long_targets_are_not_held() {
+        assert_eq!(kept("short", 8), "short");
+        assert_eq!(kept("one secret", 8), "one…");
+        assert_eq!(kept(&"ü".repeat(20), 9), "…");
+        let uses =
+            Uses::new(Some(AuditLog::start(PathBuf::from("/dev/null/none"), 1, |_| {}).unwrap()), "p", None, true);
+        uses.used("files", &"o ".repeat(1 << 20), &"t ".repeat(1 << 20), Verdict::Allowed);
+        let log = uses.log.clone().unwrap();
+        let open = lock(&log.0.open);
+        let held = open.waiting[&uses.id].values().map(|one| one.record.target.len() + one.record.operation.len());
+        assert!(held.sum::<usize>() < 2 * MAX_KEPT);
+    }
 
     #[test]
     fn batches_are_one_entry_of_the_directory_they_have_in_common() {

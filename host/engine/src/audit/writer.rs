@@ -18,8 +18,10 @@ use crate::state::lock;
 const GATHER: Duration = Duration::from_millis(250);
 /// So many entries do not wait.
 const MANY: usize = 1_024;
-/// Entries beyond this are dropped and counted: the disk does not keep up, and memory is bounded. Denials are not.
+/// Entries beyond these are dropped and counted: the disk does not keep up, and memory is bounded. Denials may wait beyond
+/// the first, for there are few of them in a call.
 const MOST: usize = 100_000;
+const MOST_BYTES: usize = 64 << 20;
 /// How many files that were set aside are kept.
 const KEPT: usize = 3;
 /// How much is written at once, in bytes.
@@ -35,6 +37,8 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     records: Vec<AuditRecord>,
+    /// What their targets take.
+    bytes: usize,
     secrets: Vec<String>,
     dropped: u64,
     urgent: bool,
@@ -51,11 +55,13 @@ impl Queue {
         if state.closed {
             return;
         }
-        if state.records.len() >= MOST && !urgent {
+        let bytes = records.iter().map(|record| record.target.len()).sum::<usize>();
+        if (state.records.len() >= MOST && !urgent) || state.bytes.saturating_add(bytes) > MOST_BYTES {
             state.dropped += records.len() as u64;
             return;
         }
         let was_empty = state.records.is_empty();
+        state.bytes += bytes;
         state.records.extend(records);
         state.urgent |= urgent;
         // The thread wakes up by itself once it has something to wait with.
@@ -97,6 +103,7 @@ pub(super) fn run(queue: &Queue, file: &Path, max_bytes: u64, warn: &dyn Fn(&str
             }
             learnt = state.secrets.len();
             state.urgent = false;
+            state.bytes = 0;
             (std::mem::take(&mut state.records), std::mem::take(&mut state.dropped), state.closed)
         };
         let mut lines: Vec<String> = records.iter().filter_map(|record| record.to_line(&redactor).ok()).collect();
@@ -247,6 +254,30 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_is_bounded_in_memory_denials_too() {
+        let queue = Queue::default();
+        let record = AuditRecord {
+            time: AuditRecord::now(),
+            plugin: "p".to_owned(),
+            capability: "files".to_owned(),
+            operation: "read".to_owned(),
+            target: "t".repeat(16 << 10),
+            allowed: false,
+            answer: None,
+            count: 1,
+            bytes: None,
+            call: None,
+            session: None,
+        };
+        for _ in 0..10_000 {
+            queue.push(vec![record.clone()], true);
+        }
+        let state = lock(&queue.state);
+        assert_eq!(state.records.len() as u64 + state.dropped, 10_000);
+        assert_eq!(state.records.len(), MOST_BYTES / (16 << 10));
+    }
 
     fn lines(range: std::ops::Range<usize>) -> Vec<String> {
         range.map(|number| format!("{number:099}\n")).collect()

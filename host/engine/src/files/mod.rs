@@ -16,6 +16,6 @@ mod walk;
 
 pub(crate) use access::{Facts, FileKind, ListedEntry, OpenFile, WriteMode};
 pub(crate) use locks::{MutationGuard, MutationLocks};
-pub(crate) use open_files::OpenFiles;
+pub(crate) use open_files::{OpenFiles, Walks};
 pub(crate) use roots::Roots;
 pub(crate) use walk::{FileWalk, FoundContent, FoundFile, WalkPlan};

@@ -1,5 +1,5 @@
-//! How many files plugins hold open: the system gives a process only so many, and the host and every other plugin need
-//! some of them too.
+//! How many files plugins hold open, and how many walks of theirs are under way: the system gives a process only so many
+//! files and threads, and the host and every other plugin need some of them too.
 
 use std::sync::Arc;
 
@@ -18,6 +18,14 @@ const ALL: u64 = 2;
 const ONE: u64 = 4;
 /// So many files of a plugin may keep bytes that were read ahead.
 const READ_AHEAD: u64 = 256;
+/// How many walks of all plugins may be under way.
+const WALKS: u64 = 128;
+/// So many of them may use all cores. Each further one has one thread.
+const WIDE_WALKS: u64 = 4;
+/// How many threads such a walk has at most.
+const MAX_THREADS: usize = 16;
+/// How many files a thread of a walk may hold open: the directory, what it reads it through, and a file of rules.
+const FILES_OF_A_THREAD: u32 = 3;
 
 /// The files that may be held open at once.
 #[derive(Clone, Debug)]
@@ -28,7 +36,55 @@ pub(crate) struct OpenFiles {
     all: Option<Arc<Semaphore>>,
 }
 
-/// The right to hold one file open.
+/// The walks that may be under way at once, and the files they may hold open.
+#[derive(Clone, Debug)]
+pub(crate) struct Walks {
+    at_once: OpenFiles,
+    files: OpenFiles,
+}
+
+/// The right to walk. To be held by every thread of the walk.
+#[derive(Debug)]
+pub(crate) struct WalkPlace {
+    _walk: Slot,
+    _files: Slot,
+    /// How many threads it may use.
+    pub(crate) threads: usize,
+}
+
+impl Walks {
+    /// Those of all plugins of a host, with its open files.
+    pub(crate) fn of_all(files: &OpenFiles) -> Self {
+        Self { at_once: OpenFiles::new(WALKS, None), files: files.clone() }
+    }
+
+    /// Those of one plugin, among `all`, with its open files.
+    pub(crate) fn of_plugin(all: &Self, files: &OpenFiles) -> Self {
+        Self { at_once: OpenFiles::of_plugin(&all.at_once), files: files.clone() }
+    }
+
+    /// One more.
+    ///
+    /// # Errors
+    /// `limit` `handles` if there are as many as there may be, or they hold as many files as they may.
+    pub(crate) fn begin(&self) -> Result<WalkPlace, Error> {
+        let walk = self.at_once.take()?;
+        let under_way = self.at_once.all.as_ref().map_or(0, |all| WALKS.saturating_sub(all.available_permits() as u64));
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MAX_THREADS);
+        // One for the walk's root.
+        let files = |threads: usize| {
+            self.files.take_many(1 + FILES_OF_A_THREAD * u32::try_from(threads).unwrap_or(u32::MAX / FILES_OF_A_THREAD))
+        };
+        let wide = if under_way <= WIDE_WALKS { files(cores).ok() } else { None };
+        let (threads, files) = match wide {
+            Some(files) => (cores, files),
+            None => (1, files(1)?),
+        };
+        Ok(WalkPlace { _walk: walk, _files: files, threads })
+    }
+}
+
+/// The right to hold files open: one, unless more were asked for.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _here: OwnedSemaphorePermit,
@@ -59,9 +115,14 @@ impl OpenFiles {
     /// # Errors
     /// `limit` `handles` if there are as many as there may be.
     pub(crate) fn take(&self) -> Result<Slot, Error> {
+        self.take_many(1)
+    }
+
+    /// So many more, in one slot.
+    fn take_many(&self, count: u32) -> Result<Slot, Error> {
         let full = || limit_error(LimitName::Handles, self.most);
-        let here = Arc::clone(&self.here).try_acquire_owned().map_err(|_| full())?;
-        let all = self.all.clone().map(Semaphore::try_acquire_owned).transpose().map_err(|_| full())?;
+        let here = Arc::clone(&self.here).try_acquire_many_owned(count).map_err(|_| full())?;
+        let all = self.all.clone().map(|all| all.try_acquire_many_owned(count)).transpose().map_err(|_| full())?;
         let held = self.most.saturating_sub(self.here.available_permits() as u64);
         Ok(Slot { _here: here, _all: all, reads_ahead: held <= READ_AHEAD })
     }
@@ -81,5 +142,24 @@ mod tests {
         drop(held);
         drop(greedy.take().unwrap());
         assert_eq!(all.here.available_permits(), 4);
+    }
+
+    #[test]
+    fn walks_take_threads_and_files_as_there_are_some() {
+        let all = OpenFiles::new(1_000, None);
+        let mine = OpenFiles::of_plugin(&all);
+        let walks = Walks::of_plugin(&Walks::of_all(&all), &mine);
+        let cores = std::thread::available_parallelism().unwrap().get().min(MAX_THREADS);
+        let held: Vec<WalkPlace> = (0..WALKS * ALL / ONE).map(|_| walks.begin().unwrap()).collect();
+        let threads: Vec<usize> = held.iter().map(|place| place.threads).collect();
+        assert!(threads[..4] == [cores; 4] && threads[4..].iter().all(|count| *count == 1), "{threads:?}");
+        assert_eq!(walks.begin().unwrap_err().to_string(), limit_error(LimitName::Handles, WALKS / ALL).to_string());
+        drop(held);
+        assert_eq!(mine.here.available_permits(), 500);
+        // With few files left, a walk has one thread; with none, there is no walk.
+        let _most = mine.take_many(496).unwrap();
+        let narrow = walks.begin().unwrap();
+        assert_eq!(narrow.threads, 1);
+        assert_eq!(walks.begin().unwrap_err().to_string(), limit_error(LimitName::Handles, 500).to_string());
     }
 }

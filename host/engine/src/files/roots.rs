@@ -17,7 +17,7 @@ use super::{
     private::Private,
     spelling::{beneath, cleaned, is_clean},
 };
-use crate::state::Places;
+use crate::{approval::Once, call::check_length, state::Places};
 
 /// A directory a plugin may reach, or a single file.
 struct Root {
@@ -149,6 +149,7 @@ impl Roots {
         if path.is_empty() {
             return Err(Error::InvalidArguments("the path is empty".to_owned()));
         }
+        check_length(path)?;
         if path.contains('\0') {
             return Err(Error::InvalidArguments("the path has a NUL byte in it".to_owned()));
         }
@@ -272,6 +273,17 @@ impl Roots {
             FilesWant { root: root.filter(|_| inside).unwrap_or_else(|| want.root.clone()), ..want.clone() }
         });
         Wants { files: narrowed.collect(), ..Wants::default() }
+    }
+
+    /// What an answer of `once` would open for the sake of `path`.
+    pub(crate) fn opened_once(&self, denied: &Denied, path: &Path) -> Once {
+        let exactly = self.exactly(denied);
+        let mut opened = exactly.files.iter().flat_map(|want| want.root.resolve(&self.vars)).peekable();
+        if opened.peek().is_none() || opened.any(|root| root != path) {
+            // Where a file is to be made in a directory that is not there yet, only one far above it can be opened.
+            return Once::Never;
+        }
+        if path.is_dir() { Once::More(exactly.describe().join(", ")) } else { Once::This }
     }
 
     /// What would have to be granted to reach `path`.

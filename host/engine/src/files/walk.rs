@@ -21,10 +21,11 @@ use ignore::{
 use tokio::sync::mpsc;
 
 use super::{
-    FileKind, Roots,
+    FileKind, Roots, Walks,
     access::MAX_NAMES,
     ignore_rules::IgnoreRules,
     io_error::explain,
+    open_files::WalkPlace,
     roots::{Located, OpenError},
 };
 use crate::state::lock;
@@ -105,8 +106,8 @@ impl Drop for Batch {
 }
 
 impl Roots {
-    /// Starts a walk.
-    pub(crate) fn walk(self: &Arc<Self>, plan: &WalkPlan) -> Result<FileWalk, Error> {
+    /// Starts a walk, which takes its place among `walks`.
+    pub(crate) fn walk(self: &Arc<Self>, plan: &WalkPlan, walks: &Walks) -> Result<FileWalk, Error> {
         let root = self.absolute(&plan.root)?;
         let (base, real, guarded) = self.with_located("walk", &root, Access::Read, |place| {
             let dir = place.dir.open_dir(&place.relative)?;
@@ -120,6 +121,8 @@ impl Roots {
                 .map_err(|error| Error::InvalidArguments(format!("the glob `{glob}` can not be used: {error}")))?;
         }
         let overrides = overrides.build().map_err(|error| Error::InvalidArguments(error.to_string()))?;
+        let place = walks.begin()?;
+        let threads = place.threads;
         let (sender, found) = mpsc::channel(QUEUE);
         let tree = Arc::new(Tree {
             roots: Arc::clone(self),
@@ -132,10 +135,11 @@ impl Roots {
             queue: Mutex::new(Queue::default()),
             changed: Condvar::new(),
             sender,
+            _place: place,
         });
         let rules = if plan.respect_ignore { IgnoreRules::above(&real) } else { None };
         lock(&tree.queue).waiting.push(Folder { relative: PathBuf::new(), rules, above: None });
-        for _ in 0..std::thread::available_parallelism().map_or(2, std::num::NonZero::get) {
+        for _ in 0..threads {
             let tree = Arc::clone(&tree);
             std::thread::Builder::new()
                 .name("atoll-walk".to_owned())
@@ -185,6 +189,8 @@ struct Tree {
     queue: Mutex<Queue>,
     changed: Condvar,
     sender: mpsc::Sender<Vec<FoundFile>>,
+    /// Given back when the last thread has ended.
+    _place: WalkPlace,
 }
 
 impl Tree {

@@ -1,6 +1,6 @@
 //! `files`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use atoll_caps::{Access, LimitName};
 use atoll_table::Error;
@@ -10,7 +10,7 @@ use wasmtime::component::{Accessor, Resource};
 use super::{Host, blocking, caller, contract, handle};
 use crate::{
     audit::Verdict,
-    call::Caller,
+    call::{Caller, Use},
     files::{
         Facts, FileKind, FileWalk, FoundContent, FoundFile, ListedEntry, MutationGuard, OpenFile, Roots, WalkPlan,
         WriteMode,
@@ -26,6 +26,9 @@ const MAX_READ: u32 = 1 << 20;
 const MAX_ENTRIES: u32 = 100_000;
 /// The most files one step of a walk gives.
 const MAX_WALK_STEP: u32 = 4_096;
+
+/// The most files that one `read-many` reads.
+const MAX_MANY: usize = 4_096;
 
 /// How much of a file one step of a walk always brings, if that much was asked for.
 const LEAST_OF_A_FILE: u64 = 1 << 20;
@@ -226,6 +229,29 @@ async fn read_all(
     (contents, left)
 }
 
+/// Reads files one after the other while they are `wanted`, up to `limit` bytes in all; gives what is left of it.
+fn read_each(
+    roots: &Roots,
+    paths: &[String],
+    max_bytes: u64,
+    limit: u64,
+    wanted: &Weak<()>,
+) -> (Vec<Result<Vec<u8>, Error>>, u64) {
+    let mut budget = limit;
+    let read = |path: &String| {
+        let max = max_bytes.min(budget);
+        let result = if max == 0 {
+            Err(limit_error(LimitName::HostCallBytes, limit))
+        } else {
+            roots.read(path, Some((0, max)), max)
+        };
+        budget -= result.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        result
+    };
+    let results = paths.iter().take_while(|_| wanted.strong_count() > 0).map(read).collect();
+    (results, budget)
+}
+
 /// What a batch of reads is written down under: the directory that all of its files are in.
 fn common_directory(paths: &[String]) -> String {
     let mut parts: Option<Vec<&str>> = None;
@@ -262,25 +288,21 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
     ) -> wasmtime::Result<Vec<Result<Vec<u8>, contract::types::Error>>> {
         let plugin = caller(accessor);
         let limit = plugin.limits.host_call_bytes;
+        if paths.len() > MAX_MANY {
+            let reason = format!("{} files are too many for one call; read at most {MAX_MANY}", paths.len());
+            return Ok(vec![Err(Error::InvalidArguments(reason).into())]);
+        }
+        let the_use = Use { capability: "files", operation: "read-many", target: &common_directory(&paths) };
+        if let Err(error) = plugin.check_in_call(the_use) {
+            return Ok(paths.iter().map(|_| Err(error.clone().into())).collect());
+        }
         let paths: Arc<[String]> = paths.into();
         let mut roots = plugin.roots();
+        // Dropped with this future when the call is gone: then the rest is not read any more.
+        let wanted = Arc::new(());
         let read = {
-            let (paths, roots) = (Arc::clone(&paths), Arc::clone(&roots));
-            tokio::task::spawn_blocking(move || {
-                let mut budget = limit;
-                let mut results = Vec::new();
-                for path in paths.iter() {
-                    let max = max_bytes.min(budget);
-                    let result = if max == 0 {
-                        Err(limit_error(LimitName::HostCallBytes, limit))
-                    } else {
-                        roots.read(path, Some((0, max)), max)
-                    };
-                    budget -= result.as_ref().map_or(0, |bytes| bytes.len() as u64);
-                    results.push(result);
-                }
-                (results, budget)
-            })
+            let (paths, roots, wanted) = (Arc::clone(&paths), Arc::clone(&roots), Arc::downgrade(&wanted));
+            tokio::task::spawn_blocking(move || read_each(&roots, &paths, max_bytes, limit, &wanted))
         };
         let (mut results, mut budget) = match read.await {
             Ok(read) => read,
@@ -384,7 +406,9 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             directories: options.directories,
             sizes: options.sizes,
         };
-        match plugin.files("walk", &shown, Access::Read, move |roots| roots.walk(&plan), |_| None).await {
+        let walks = plugin.walks.clone();
+        let work = move |roots: &Arc<Roots>| roots.walk(&plan, &walks);
+        match plugin.files("walk", &shown, Access::Read, work, |_| None).await {
             Ok(walk) => {
                 let walker = Walker { walk: Arc::new(Mutex::new(walk)), shown };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(walker))?))
@@ -415,7 +439,41 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
 
 #[cfg(test)]
 mod tests {
-    use super::common_directory;
+    use std::path::PathBuf;
+
+    use atoll_caps::{Effective, Manifest};
+
+    use super::*;
+    use crate::state::Places;
+
+    #[test]
+    fn reading_many_files_ends_when_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.txt"), "alpha").unwrap();
+        let manifest = "name = \"x\"\nversion = \"1.0.0\"\ncontract = \"0.1\"\n\
+                        [[files]]\nroot = \"$workspace\"\nreason = \"x\"\n";
+        let manifest = Manifest::parse(manifest, "plugin.toml").unwrap();
+        let effective = Effective::intersect(&manifest, Some(&manifest.wants));
+        let places = Places {
+            cwd: folder.path().to_owned(),
+            home: PathBuf::new(),
+            atoll_home: PathBuf::new(),
+            cache: PathBuf::new(),
+            sessions: PathBuf::new(),
+            spill: PathBuf::new(),
+            skills: Vec::new(),
+            shell: None,
+        };
+        let roots = Roots::open("x", &effective, &places);
+        let paths = vec!["a.txt".to_owned(); 3];
+        let wanted = Arc::new(());
+        let weak = Arc::downgrade(&wanted);
+        let read = || read_each(&roots, &paths, 100, 12, &weak).0;
+        let sizes: Vec<usize> = read().into_iter().map(|one| one.unwrap().len()).collect();
+        assert_eq!(sizes, [5, 5, 2]);
+        drop(wanted);
+        assert!(read().is_empty());
+    }
 
     #[test]
     fn a_batch_is_written_down_under_the_directory_of_all_its_files() {

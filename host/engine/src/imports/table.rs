@@ -8,6 +8,7 @@ use wasmtime::component::Accessor;
 
 use super::{Host, caller, contract};
 use crate::{
+    call::Clock,
     convert,
     state::{PluginContext, PluginState, lock},
 };
@@ -55,13 +56,14 @@ fn summary(found: atoll_table::describe::Summary) -> contract::table::Summary {
 /// Makes a call in a task of its own, for an instance can not be run inside of the poll of another one. Dropped: the
 /// call ends.
 async fn nested(
+    clock: Arc<Clock>,
     table: Arc<dyn TableAccess>,
     nesting: u32,
     name: String,
     arguments: serde_json::Value,
 ) -> Result<ToolOutput, Error> {
     let mut task = JoinSet::new();
-    task.spawn(async move { table.call(nesting, name, arguments).await });
+    task.spawn(clock.above(async move { table.call(nesting, name, arguments).await }));
     match task.join_next().await {
         Some(Ok(answer)) => answer,
         Some(Err(reason)) => Err(Error::Failed(format!("the host failed: {reason}"))),
@@ -78,7 +80,7 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let sizes = tools.iter().map(|tool| tool.description.len() + tool.parameters.len());
             plugin.check_bytes(sizes.sum())?;
             let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool));
-            table(accessor, None)?.register(tools.collect::<Result<_, _>>()?, &runner(&plugin)?)
+            table(accessor, None)?.register(tools.collect::<Result<_, _>>()?, &runner(&plugin)?, plugin.limits.tools)
         };
         Ok(add().map_err(Into::into))
     }
@@ -119,7 +121,8 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let table = table(accessor, parent_id.as_deref())?;
             let arguments = serde_json::from_str(&arguments)
                 .map_err(|error| Error::InvalidArguments(format!("the arguments are not JSON: {error}")))?;
-            let output = convert::output_to_wit(nested(table, plugin.limits.nesting, name, arguments).await?);
+            let clock = Arc::clone(&plugin.call.clock);
+            let output = convert::output_to_wit(nested(clock, table, plugin.limits.nesting, name, arguments).await?);
             plugin.check_bytes(convert::output_size(&output))?;
             Ok::<_, Error>(output)
         };

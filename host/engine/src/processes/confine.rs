@@ -32,10 +32,15 @@ const APART: [&str; 9] = [
     "ALL",
 ];
 
+/// How the names of variables end that hold keys.
+const KEY_ENDINGS: [&str; 3] = ["_API_KEY", "_TOKEN", "_SECRET"];
+
 /// How programs are confined in this process.
 pub(crate) struct Confinement {
     /// Directories that must not be seen.
     hidden: Vec<PathBuf>,
+    /// Variables of this process that hold keys.
+    keys: Vec<String>,
     /// `bwrap`, once it was found to work, or why it does not.
     bwrap: OnceLock<Result<PathBuf, String>>,
 }
@@ -45,12 +50,17 @@ pub(crate) struct Confinement {
 /// # Errors
 /// Why programs can not be confined, and what to do about it, in one line.
 pub fn find_bubblewrap(workspace: &Path) -> Result<PathBuf, String> {
-    let missing = "bubblewrap is not installed; install it (`apt-get install bubblewrap`, or your system's package)";
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path)
+    find_in(USUAL.map(PathBuf::from), &path, workspace)
+}
+
+/// Finds it among the `usual` places and the folders of `path`.
+fn find_in(usual: impl IntoIterator<Item = PathBuf>, path: &OsStr, workspace: &Path) -> Result<PathBuf, String> {
+    let missing = "bubblewrap is not installed; install it (`apt-get install bubblewrap`, or your system's package)";
+    let on_path = std::env::split_paths(path)
         .filter(|folder| folder.is_absolute() && !folder.starts_with(workspace))
         .map(|folder| folder.join("bwrap"));
-    let found = USUAL.iter().map(PathBuf::from).chain(on_path).find(|file| file.is_file()).ok_or(missing)?;
+    let found = usual.into_iter().chain(on_path).find(|file| file.is_file()).ok_or(missing)?;
     let tried = Command::new(&found)
         .args(APART)
         .args([
@@ -87,9 +97,15 @@ pub fn find_bubblewrap(workspace: &Path) -> Result<PathBuf, String> {
 }
 
 impl Confinement {
-    /// Nothing of `hidden` is seen by programs.
-    pub(crate) fn new(hidden: Vec<PathBuf>) -> Self {
-        Self { hidden, bwrap: OnceLock::new() }
+    /// Nothing of `hidden` is seen by programs, nor any variable of this process that `keys` names.
+    pub(crate) fn new(hidden: Vec<PathBuf>, keys: Vec<String>) -> Self {
+        Self { hidden, keys, bwrap: OnceLock::new() }
+    }
+
+    /// Whether a variable of this process is kept from programs.
+    fn is_key(&self, name: &OsStr) -> bool {
+        let name = name.to_string_lossy().to_ascii_uppercase();
+        KEY_ENDINGS.iter().any(|end| name.ends_with(end)) || self.keys.iter().any(|key| key.eq_ignore_ascii_case(&name))
     }
 
     /// The command that starts a program confined; its environment is that of the host, and the arguments say the rest.
@@ -118,6 +134,10 @@ impl Confinement {
         let mounts = mounts(&workspace, &self.hidden, places).map_err(|reason| unavailable(&reason))?;
         let mut command = Command::new(bwrap);
         command.args(APART).args(mounts);
+        // Not for `bwrap` either: what it has can be read from inside.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| self.is_key(name)) {
+            command.env_remove(name);
+        }
         if launch.clear_env {
             command.arg("--clearenv");
         }
@@ -219,6 +239,50 @@ mod tests {
         };
         let words = mounts(workspace, hidden, &places)?;
         Ok(words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn what_is_missing_or_broken_confines_nothing() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (work, bin) = (folder.path().join("work"), folder.path().join("bin"));
+        let make = |folder: &Path, script: &str| {
+            std::fs::create_dir_all(folder).unwrap();
+            let file = folder.join("bwrap");
+            std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            file
+        };
+        let find = |usual: &[PathBuf]| {
+            let path = std::env::join_paths([&work.join("bin"), Path::new("bin"), &bin]).unwrap();
+            find_in(usual.iter().cloned(), &path, &work)
+        };
+        // Neither one in the workspace nor one of a folder that is not spelt out is any.
+        make(&work.join("bin"), "exit 0");
+        assert!(find(&[bin.join("none")]).unwrap_err().starts_with("bubblewrap is not installed; install it"));
+        let broken = make(&bin, "echo no namespaces >&2; exit 1");
+        let reason = find(&[]).unwrap_err();
+        assert!(
+            reason.starts_with(&format!("{} can not make a sandbox here: no namespaces;", broken.display())),
+            "{reason}"
+        );
+        std::fs::write(&broken, "no program").unwrap();
+        std::fs::set_permissions(&broken, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(find(&[]).unwrap_err().contains("can not be run"));
+        let good = make(&folder.path().join("usual"), "exit 0");
+        assert_eq!(find(std::slice::from_ref(&good)), Ok(good));
+        assert!(find(&[broken]).is_err(), "the first one counts");
+    }
+
+    #[test]
+    fn variables_with_keys_are_known_by_their_names() {
+        let confinement = Confinement::new(Vec::new(), vec!["MY_PASS".to_owned()]);
+        for name in ["OPENAI_API_KEY", "GITHUB_TOKEN", "gh_token", "CLIENT_SECRET", "MY_PASS"] {
+            assert!(confinement.is_key(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "HOME", "TOKENIZERS", "MY_PASSAGE", "SECRETS"] {
+            assert!(!confinement.is_key(OsStr::new(name)), "{name}");
+        }
     }
 
     #[test]

@@ -27,22 +27,39 @@ pub struct Registration {
     pub origin: Origin,
     /// The built-in tools that its tools of the same names are to stand in for.
     pub replaces: Vec<String>,
+    /// How many tools the plugin may have, withdrawn ones included. No plugin may have more than 10,000.
+    pub most: u64,
 }
 
+/// The most tools one plugin can have in the table, withdrawn ones included.
+const MAX_TOOLS_OF_A_PLUGIN: u64 = 10_000;
+
 impl Registration {
+    /// Tools of a plugin that replace nothing.
+    pub fn new(plugin: impl Into<String>, origin: Origin) -> Self {
+        Self { plugin: plugin.into(), origin, replaces: Vec::new(), most: MAX_TOOLS_OF_A_PLUGIN }
+    }
+
     /// A plugin that is part of the program.
     pub fn builtin(plugin: impl Into<String>) -> Self {
-        Self { plugin: plugin.into(), origin: Origin::Builtin, replaces: Vec::new() }
+        Self::new(plugin, Origin::Builtin)
     }
 
     /// A plugin of the user's that replaces nothing.
     pub fn user(plugin: impl Into<String>) -> Self {
-        Self { plugin: plugin.into(), origin: Origin::User, replaces: Vec::new() }
+        Self::new(plugin, Origin::User)
     }
 
     /// A project's plugin that replaces nothing.
     pub fn project(plugin: impl Into<String>) -> Self {
-        Self { plugin: plugin.into(), origin: Origin::Project, replaces: Vec::new() }
+        Self::new(plugin, Origin::Project)
+    }
+
+    /// The same, for a plugin that may have so many tools and no more.
+    #[must_use]
+    pub fn at_most(mut self, tools: u64) -> Self {
+        self.most = self.most.min(tools);
+        self
     }
 
     /// The same, standing in for these built-in tools.

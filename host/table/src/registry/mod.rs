@@ -23,9 +23,6 @@ use crate::{
     tool::{Exposure, is_valid_name},
 };
 
-/// The most tools one plugin can have in the table, withdrawn ones included.
-const MAX_TOOLS_OF_A_PLUGIN: usize = 10_000;
-
 /// The one table.
 #[derive(Default)]
 pub struct Table {
@@ -65,7 +62,7 @@ impl Table {
     ) -> Result<(), Error> {
         let registration = registration.into();
         self.check(&registration, &tools)?;
-        let Registration { plugin, origin, replaces } = registration;
+        let Registration { plugin, origin, replaces, .. } = registration;
         let own: HashMap<String, usize> = (self.tools.iter().enumerate())
             .filter(|(_, entry)| entry.is_of(&plugin, origin))
             .map(|(index, entry)| (entry.local.clone(), index))
@@ -109,7 +106,7 @@ impl Table {
     }
 
     fn check(&self, registration: &Registration, tools: &[Tool]) -> Result<(), Error> {
-        let Registration { plugin, origin, .. } = registration;
+        let Registration { plugin, origin, most, .. } = registration;
         let mut seen = HashSet::new();
         for tool in tools {
             let name = &tool.name;
@@ -141,8 +138,8 @@ impl Table {
         }
         let own = self.tools.iter().filter(|entry| entry.is_of(plugin, *origin));
         let known = own.filter(|entry| !seen.contains(&entry.local)).count();
-        if known + tools.len() > MAX_TOOLS_OF_A_PLUGIN {
-            return Err(Error::Limit { name: "tools".to_owned(), value: MAX_TOOLS_OF_A_PLUGIN as u64 });
+        if (known + tools.len()) as u64 > *most {
+            return Err(Error::Limit { name: "tools".to_owned(), value: *most });
         }
         Ok(())
     }
@@ -172,8 +169,8 @@ impl Table {
     /// How a plugin registers more tools beside those it has: it goes on to replace what it replaces.
     pub fn registration(&self, plugin: &str, origin: Origin) -> Registration {
         let replaces = self.tools.iter().filter(|entry| entry.is_of(plugin, origin) && entry.replaces);
-        let replaces = replaces.map(|entry| entry.local.clone()).collect();
-        Registration { plugin: plugin.to_owned(), origin, replaces }
+        let replaces = replaces.map(|entry| entry.local.clone());
+        Registration::new(plugin, origin).replacing(replaces)
     }
 
     /// Every tool, in the order of registration, hidden ones included.

@@ -60,11 +60,15 @@ fn what_cannot_be_added_adds_nothing() {
 #[test]
 fn a_plugin_cannot_fill_the_table() {
     let mut table = Table::new();
-    let many: Vec<Tool> = (0..=MAX_TOOLS_OF_A_PLUGIN).map(|n| tool(&format!("t{n}"))).collect();
+    let many: Vec<Tool> = (0..=10_000).map(|n| tool(&format!("t{n}"))).collect();
     assert_eq!(table.register("p", many[1..].to_vec(), &runner()), Ok(()));
     assert_eq!(table.register("p", many[..1].to_vec(), &runner()).unwrap_err().code(), "limit");
     assert_eq!(table.register("p", many[1..].to_vec(), &runner()), Ok(()), "the same ones again are no more");
     assert_eq!(table.register("q", many[..1].to_vec(), &runner()), Ok(()));
+    let fewer = Registration::user("r").at_most(2);
+    assert_eq!(table.register(fewer.clone(), many[..2].to_vec(), &runner()), Ok(()));
+    let error = table.register(fewer, many[2..3].to_vec(), &runner()).unwrap_err();
+    assert_eq!(error, Error::Limit { name: "tools".to_owned(), value: 2 });
 }
 
 #[test]

@@ -15,6 +15,12 @@ pub(crate) async fn run(how: &str, target: String, count: u32) -> Result<Option<
                 .map(|one| one.map_or_else(|error| json!({"error": error.code()}), |data| text(&data)))
                 .collect()
         }
+        "read-so-many" => {
+            let read = files::read_many(vec![target; count as usize], 10).await;
+            let first =
+                read.first().map(|one| one.as_ref().map_or_else(ToString::to_string, |data| data.len().to_string()));
+            json!({"answers": read.len(), "first": first})
+        }
         "open" => {
             let reader = files::open(target).await?;
             json!({"size": reader.metadata().size, "data": text(&reader.read(1_000).await?)})
@@ -100,7 +106,7 @@ fn note(seen: &mut String, data: &[u8]) {
     }
 }
 
-fn options(root: String, follow_links: bool) -> files::WalkOptions {
+pub(crate) fn options(root: String, follow_links: bool) -> files::WalkOptions {
     files::WalkOptions {
         root,
         respect_ignore: true,

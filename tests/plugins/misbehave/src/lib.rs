@@ -76,6 +76,19 @@ impl Tool for Misbehave {
                     }
                 }
             }
+            // Begins walks and takes nothing of what they find.
+            "hold-walks" => {
+                let mut held = Vec::new();
+                for _ in 0..count {
+                    match files::walk(file_calls::options(target.clone(), false)).await {
+                        Ok(walk) => held.push(walk),
+                        Err(error) => {
+                            clock::sleep(1_000).await;
+                            return Err(error);
+                        }
+                    }
+                }
+            }
             "spawn-loud" => {
                 let child = process::spawn(process::Command {
                     program: target,

@@ -64,6 +64,8 @@ struct TableArguments {
     activate: Option<String>,
     deactivate: Option<String>,
     withdraw: Option<String>,
+    #[serde(default)]
+    add: Vec<String>,
     search: Option<String>,
     describe: Option<String>,
     as_call: Option<String>,
@@ -79,6 +81,7 @@ impl Tool for ChangeTable {
                 "activate": { "type": "string" },
                 "deactivate": { "type": "string" },
                 "withdraw": { "type": "string" },
+                "add": { "type": "array", "items": { "type": "string" } },
                 "search": { "type": "string" },
                 "describe": { "type": "string" },
                 "as_call": { "type": "string", "description": "The id of a call that is not this one" },
@@ -96,6 +99,13 @@ impl Tool for ChangeTable {
         }
         if let Some(name) = arguments.withdraw {
             table::unregister(vec![name]).await?;
+        }
+        if !arguments.add.is_empty() {
+            let tool = |name: &String| {
+                let object = json!({ "type": "object" });
+                ToolInfo::new(name, "Was added.").parameters(&object).into_tool()
+            };
+            table::register(arguments.add.iter().map(tool).collect()).await?;
         }
         if let Some(words) = arguments.search {
             said.extend(table::search(words, 3).await?.into_iter().map(|tool| tool.name));
