@@ -287,19 +287,27 @@ fn a_program_that_a_tool_starts_does_not_reach_the_terminal() {
     assert_eq!((run.stdout.as_str(), run.stderr.contains("forged")), ("not there\n", false), "{run:#?}");
 }
 
+/// A call that begins now and uses up a limit of this many milliseconds: one of the same limit that began before it would
+/// have ended too.
+fn use_up(wall_ms: &str) {
+    let sandbox = Sandbox::with_misbehave();
+    let manifest = MISBEHAVE_TOML.replace("wall-ms = 15000", &format!("wall-ms = {wall_ms}"));
+    sandbox.plugin("misbehave", &plugins::misbehave(), Some(&manifest));
+    let ended = sandbox.bad_call("misbehave", &json!({"how": "sleep"}));
+    assert!(ended.contains(&format!("wall-ms ({wall_ms})")), "{ended}");
+}
+
 #[test]
 fn the_wait_for_an_answer_is_no_time_of_the_calls_around_it_either() {
     let (sandbox, path) = with_outside();
-    let limit = Duration::from_millis(2_000);
     let component = plugins::test_plugin("nest");
-    let manifest = format!("{}\n[limits]\nwall-ms = {}\n", include_str!("plugins/nest/plugin.toml"), limit.as_millis());
+    let manifest = format!("{}\n[limits]\nwall-ms = 2000\n", include_str!("plugins/nest/plugin.toml"));
     sandbox.plugin("nest", &component, Some(&manifest));
     sandbox.grant("nest", &component, "all = true");
     let call = json!({"tool": "nest", "arguments": {"tool": "read", "arguments": {"path": path}}}).to_string();
     let mut run = AtTerminal::start(sandbox.atoll().args(["tool", "call", "nest", &call]));
     run.wait_for(QUESTION);
-    // That it passes is what this is about.
-    std::thread::sleep(2 * limit);
+    use_up("2000");
     run.press("o\n");
     let run = run.wait().ok();
     assert!(run.stdout.contains("from outside"), "{run:#?}");
@@ -310,14 +318,10 @@ fn the_wait_for_an_answer_is_no_time_of_the_call() {
     let sandbox = Sandbox::new();
     let manifest = MISBEHAVE_TOML.replace("wall-ms = 15000", "wall-ms = 1000");
     sandbox.plugin("misbehave", &plugins::misbehave(), Some(&manifest));
-    let elsewhere = Sandbox::with_misbehave();
-    elsewhere.plugin("misbehave", &plugins::misbehave(), Some(&manifest));
     sandbox.file("a.txt", "inside");
     let mut run = misbehave(&sandbox, &json!({"how": "read", "target": "a.txt"}));
     run.wait_for(QUESTION);
-    // A call that begins now and uses up the same limit ends when this one would have.
-    let ended = elsewhere.bad_call("misbehave", &json!({"how": "sleep"}));
-    assert!(ended.contains("wall-ms (1000)"), "{ended}");
+    use_up("1000");
     run.press("o\n");
     assert_eq!(run.wait().ok().stdout, "inside\n");
 }
