@@ -188,7 +188,7 @@ async fn a_plugin_changes_its_own_tools_only() {
     nest(&pipeline, json!({"tool": "echo", "with": {"text": 1}})).await;
     let table = tools.ran.lock().unwrap()[0].table.clone();
     assert_eq!(table.unregister(&["theirs".to_owned()]).unwrap_err().code(), "not-found");
-    table.register(vec![tool("more")], &runner).unwrap();
+    table.register(vec![tool("more")], &runner, 100).unwrap();
     assert_eq!(pipeline.table(|table| table.find("more").unwrap().plugin.clone()), "p");
     table.unregister(&["more".to_owned()]).unwrap();
     assert!(pipeline.table(|table| table.find("more").is_err()));
