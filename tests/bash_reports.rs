@@ -21,11 +21,7 @@ fn the_end_of_a_last_line_that_is_too_long_is_shown_pi_12062() {
     let sandbox = Sandbox::new();
     let text =
         sandbox.good_call("bash", &json!({"command": "echo first; head -c 150000 /dev/zero | tr '\\0' x; echo END"}));
-    assert!(
-        text.contains("xxxEND\n\n[Showing last 50.0KB of line 2 (line is 146.5KB). Full output: "),
-        "{:.300}",
-        text
-    );
+    assert!(text.contains("xxxEND\n\n[Showing last 50.0KB of line 2 (line is 146.5KB). Full output: "), "{text:.300}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn race(sandbox: &Sandbox, cwd: &Path, target: &str, protected: &Path, swap: imp
         assert!(!failed, "{seen}");
         assert!(!seen.contains(CANARY), "{seen}");
         // The size of the file that holds it, as a listing tells it.
-        assert!(!seen.contains(&format!("{} ", CANARY_SIZE)), "{seen}");
+        assert!(!seen.contains(&format!("{CANARY_SIZE} ")), "{seen}");
     }
     assert_eq!(snapshot(protected), before);
 }

@@ -75,7 +75,7 @@ fn each_limit_can_be_set_by_the_user_and_is_named_by_whoever_reaches_it() {
         sandbox.scripted(&script).arg("go").run().ok();
         let results = sandbox.results();
         let text = text_of(&results[0]["content"]);
-        assert!(text.contains(says), "{key}: {:.400}", text);
+        assert!(text.contains(says), "{key}: {text:.400}");
         assert_eq!(text_of(&results[1]["content"]), "behaved: after", "{key}");
     }
 }

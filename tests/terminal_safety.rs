@@ -39,7 +39,8 @@ fn fifo(path: &Path) {
 /// Each file that is read whole, as a pipe and as one that is too large: named in a line, and nobody waits.
 #[test]
 fn a_pipe_or_a_huge_file_where_a_small_one_is_expected_is_an_error_in_one_line() {
-    let makes: [(&str, fn(&Path)); 2] = [
+    type Make = fn(&Path);
+    let makes: [(&str, Make); 2] = [
         ("not a regular file", fifo),
         ("more than 1048576 bytes", |path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap()),
     ];

@@ -35,6 +35,7 @@ pub(crate) const RAW: [&str; 13] = [
 ];
 
 /// One call in a run of the scripted model.
+#[allow(clippy::needless_pass_by_value, reason = "called with what was made for it")]
 pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     json!({"tool": tool, "arguments": arguments})
 }

@@ -230,7 +230,8 @@ fn only_what_the_manifest_asks_for_is_offered_and_it_would_be_enough() {
     wants.flags = flag(Capability::Store).flags;
     let effective = Effective::intersect(&manifest(wants), None);
     let note = Path::new("/home/ann/notes/x");
-    let checks: [&dyn Fn(&Effective) -> Result<(), Denied>; 5] = [
+    type Check<'a> = &'a dyn Fn(&Effective) -> Result<(), Denied>;
+    let checks: [Check<'_>; 5] = [
         &|effective| effective.check_path(&vars(), note, Access::Read),
         &|effective| effective.check_http("https", "a.b", 443, "POST", &[]),
         &|effective| effective.check_process("git", &["status"]),

@@ -112,7 +112,8 @@ pub(crate) fn check(surface: &Surface, effective: &Effective, can_ask: bool) -> 
         }
     }
     for capability in &surface.imports {
-        if !effective.allows_interface(*capability) && !(can_ask && linking::is_asked_about(effective, *capability)) {
+        let is_asked_about = can_ask && linking::is_asked_about(effective, *capability);
+        if !effective.allows_interface(*capability) && !is_asked_about {
             let missing = effective.check(*capability).err();
             return Err(missing.map_or_else(
                 || Error::Failed(format!("the capability {capability} is not granted")),

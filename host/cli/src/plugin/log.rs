@@ -81,14 +81,16 @@ pub(crate) async fn run(filter: Filter, follow: bool, as_json: bool) -> anyhow::
         show(&Current::default().more(&file)?)?;
     }
     show(&current.more(&path)?)?;
-    while follow {
+    if !follow {
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
         tokio::select! {
             () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
         show(&current.more(&path)?)?;
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A file that is read as it grows.
