@@ -24,7 +24,8 @@ pub(crate) struct Tools {
 impl Tools {
     /// Loads built-in plugins for a workspace.
     pub(crate) async fn load(work: &Path, names: &[&'static str]) -> anyhow::Result<Self> {
-        let none = work.join("none-of-this-is-there");
+        // Outside of the workspace, as on most machines: what lies around Atoll's own files is looked at more closely.
+        let none = std::env::temp_dir().join("none-of-this-is-there");
         let host = PluginHost::new(Places {
             cwd: work.to_owned(),
             home: none.clone(),
