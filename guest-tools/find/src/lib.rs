@@ -126,8 +126,8 @@ mod tests {
         assert_eq!(join(".", "a"), "a");
         assert_eq!(join("/x/", "a/b"), "/x/a/b");
         assert_eq!(join("x", ""), "x");
-        assert_eq!(absolute(".", "/work"), "/work");
-        assert_eq!(absolute("./src", "/work"), "/work/src");
-        assert_eq!(absolute("/other", "/work"), "/other");
+        assert_eq!(absolute(".", "/project"), "/project");
+        assert_eq!(absolute("./src", "/project"), "/project/src");
+        assert_eq!(absolute("/other", "/project"), "/other");
     }
 }

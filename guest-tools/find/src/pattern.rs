@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, path: &str) -> bool {
-        Pattern::new(pattern, "/work/Dir").expect("usable").matches(path.trim_end_matches('/'), path.ends_with('/'))
+        Pattern::new(pattern, "/project/Dir").expect("usable").matches(path.trim_end_matches('/'), path.ends_with('/'))
     }
 
     #[test]
@@ -108,12 +108,12 @@ mod tests {
         assert!(matches("src/**/*.rs", "src/b/c/a.rs"));
         assert!(matches("**/src/*.rs", "src/a.rs"));
         assert!(matches("modules/**/*.nix", "modules/nixos/a/b.nix"));
-        for same in ["./src/*.rs", "././src/*.rs", "/src/*.rs", "/work/Dir/src/*.rs"] {
+        for same in ["./src/*.rs", "././src/*.rs", "/src/*.rs", "/project/Dir/src/*.rs"] {
             assert!(matches(same, "src/a.rs"), "{same}");
         }
         assert!(matches("./*.rs", "deep/a.rs"));
         assert!(matches("/*.rs", "a.rs") && !matches("/*.rs", "deep/a.rs"));
-        assert!(matches("/work/Dir/*.rs", "a.rs") && !matches("/work/Dir/*.rs", "deep/a.rs"));
+        assert!(matches("/project/Dir/*.rs", "a.rs") && !matches("/project/Dir/*.rs", "deep/a.rs"));
     }
 
     #[test]
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn what_can_not_be_used_is_refused() {
-        for bad in ["", "./", "/", "[a", "{a", "/work/Dir/"] {
-            assert_eq!(Pattern::new(bad, "/work/Dir").expect_err(bad).code(), "invalid-arguments");
+        for bad in ["", "./", "/", "[a", "{a", "/project/Dir/"] {
+            assert_eq!(Pattern::new(bad, "/project/Dir").expect_err(bad).code(), "invalid-arguments");
         }
     }
 
