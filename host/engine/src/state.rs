@@ -15,7 +15,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 use crate::{
     approval::Approvals,
     audit::AuditLog,
-    call::Call,
+    call::{Call, OwnThread},
     config::Ticker,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
-    pub(crate) workers: Semaphore,
+    pub(crate) workers: Arc<Semaphore>,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
     /// How programs are confined, if they are.
@@ -184,8 +184,8 @@ pub(crate) struct PluginState {
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
-    /// This instance does a share of another's work.
-    pub(crate) is_worker: bool,
+    /// That of an instance which does a share of another's work.
+    pub(crate) own_thread: Option<OwnThread>,
 }
 
 impl WasiView for PluginState {
@@ -263,7 +263,7 @@ impl PluginContext {
 
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
-        self.metered_store(engine, CpuMeter::new(budget, &self.limits), call, false)
+        self.metered_store(engine, Arc::new(CpuMeter::new(budget, &self.limits)), call, None)
     }
 
     /// A new store for an instance that does a share of the work of the one that `caller` measures.
@@ -272,18 +272,20 @@ impl PluginContext {
         engine: &wasmtime::Engine,
         caller: Arc<CpuMeter>,
         call: Arc<Call>,
+        wanted: Weak<()>,
     ) -> Prepared {
-        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), call, true)
+        let meter = Arc::new(CpuMeter::of_worker(caller, &self.limits));
+        let own_thread = OwnThread { meter: Arc::clone(&meter), wanted };
+        self.metered_store(engine, meter, call, Some(own_thread))
     }
 
     fn metered_store(
         self: &Arc<Self>,
         engine: &wasmtime::Engine,
-        meter: CpuMeter,
+        meter: Arc<CpuMeter>,
         call: Arc<Call>,
-        is_worker: bool,
+        own_thread: Option<OwnThread>,
     ) -> Prepared {
-        let meter = Arc::new(meter);
         let stderr = MemoryOutputPipe::new(STDERR_KEPT);
         let mut wasi = WasiCtx::builder();
         wasi.stderr(stderr.clone()).max_random_size(1 << 20);
@@ -299,7 +301,7 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
             log_lines: 0,
-            is_worker,
+            own_thread,
         };
         let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.space);
