@@ -54,6 +54,22 @@ pub struct Places {
 }
 
 impl Places {
+    /// A workspace and nothing else.
+    #[cfg(test)]
+    pub(crate) fn of_workspace(cwd: &std::path::Path) -> Self {
+        let nowhere = PathBuf::new;
+        Self {
+            cwd: cwd.to_owned(),
+            home: nowhere(),
+            atoll_home: nowhere(),
+            cache: nowhere(),
+            sessions: nowhere(),
+            spill: nowhere(),
+            skills: Vec::new(),
+            shell: None,
+        }
+    }
+
     /// What the project in the working directory says of itself: what decides about its settings, plugins and skills.
     pub(crate) fn project(&self) -> PathBuf {
         self.cwd.join(PROJECT_FOLDER)
