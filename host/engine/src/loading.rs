@@ -110,7 +110,7 @@ impl PluginHost {
             open_files,
             ticker: Arc::new(ticker),
             permits: Permits::default(),
-            workers: Arc::new(Semaphore::new(max_workers())),
+            workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
             confinement: OnceLock::new(),
             user_limits: RwLock::default(),
