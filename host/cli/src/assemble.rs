@@ -214,16 +214,21 @@ impl Parts {
             return Vec::new();
         }
         let grants = self.grants();
-        // Reading a component and taking its digest keeps a core busy for a while.
-        let reading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).map(|installed| {
-            tokio::task::spawn_blocking(move || {
-                let files = installed.read();
-                (installed, files)
-            })
-        });
+        // Reading a component and taking its digest keeps a core busy for a while; more threads than cores only get into
+        // each other's way.
+        let mut enabled: Vec<Installed> = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).collect();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let share = enabled.len().div_ceil(cores).max(1);
+        let mut reading = Vec::new();
+        while !enabled.is_empty() {
+            let rest = enabled.split_off(share.min(enabled.len()));
+            let some = std::mem::replace(&mut enabled, rest);
+            reading.push(tokio::task::spawn_blocking(move || {
+                some.into_iter().map(|installed| (installed.read(), installed)).collect::<Vec<_>>()
+            }));
+        }
         let mut loading = Vec::new();
-        for read in join_all(reading).await {
-            let Ok((installed, files)) = read else { continue };
+        for (files, installed) in join_all(reading).await.into_iter().flatten().flatten() {
             let files = match files {
                 Ok(files) => files,
                 Err(error) => {
