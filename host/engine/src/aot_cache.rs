@@ -1,4 +1,4 @@
-//! The private cache of compiled user plugins, and of what they say of themselves. An entry's bytes are mapped as code, so
+//! The private cache of compiled user plugins, of what they say of themselves, and of their files' digests. An entry's bytes are mapped as code, so
 //! it is used only if nobody but this user can have written it and it is whole; anything else in the folder is rebuilt,
 //! never fatal, never run.
 //!
@@ -15,12 +15,17 @@ use std::{
 use atoll_caps::Digest;
 use wasmtime::{Engine, component::Component};
 
-use crate::description::Description;
+use crate::{
+    description::Description,
+    seen::{Identity, Memory},
+};
 
 /// Starts every image; changes when the layout does.
 const MAGIC: &[u8; 8] = b"atollA03";
 /// Starts every description; changes when the layout does, or what a description says.
 const DESCRIPTION_MAGIC: &[u8; 8] = b"atollD01";
+/// Starts what is remembered of a file; changes when the layout does.
+const MEMORY_MAGIC: &[u8; 8] = b"atollS01";
 /// The hashes of the contract's files: what a plugin says is understood as the contract says.
 const CONTRACT: &str = include_str!("../../../wit/FROZEN");
 
@@ -49,7 +54,7 @@ impl AotCache {
             return None;
         }
         let bytes = fs::read(&path).ok()?;
-        let image = checked(bytes.strip_prefix(MAGIC)?, source)?;
+        let image = checked(bytes.strip_prefix(MAGIC)?.strip_prefix(source.as_str().as_bytes())?)?;
         // SAFETY: the folder is writable by this user alone, the checksum shows that the bytes are those that were
         // written, and wasmtime itself checks version and settings.
         match unsafe { Component::deserialize(engine, image) } {
@@ -85,7 +90,7 @@ impl AotCache {
         }
         let bytes = fs::read(&path).ok()?;
         let rest = bytes.strip_prefix(DESCRIPTION_MAGIC)?.strip_prefix(version.as_bytes())?;
-        let description = Description::parse(checked(rest, source)?);
+        let description = Description::parse(checked(rest.strip_prefix(source.as_str().as_bytes())?)?);
         if let Err(reason) = &description {
             tracing::debug!(path = %path.display(), %reason, "a stored description can not be used; asking again");
         }
@@ -106,6 +111,28 @@ impl AotCache {
         self.put(&path, &[head.concat().as_slice(), text])
     }
 
+    /// Where it is kept what a file was when it was read.
+    fn memory_entry(&self, identity: &Identity) -> PathBuf {
+        self.folder.join(format!("{:x}-{:x}.seen", identity.device, identity.inode))
+    }
+
+    /// What is remembered of a file, if it is still the same.
+    pub(crate) fn recall(&self, identity: &Identity) -> Option<Memory> {
+        if !is_private(&self.folder) {
+            return None;
+        }
+        let bytes = fs::read(self.memory_entry(identity)).ok()?;
+        let text = checked(bytes.strip_prefix(MEMORY_MAGIC)?)?;
+        let memory: Memory = serde_json::from_slice(text).ok()?;
+        (memory.identity == *identity).then_some(memory)
+    }
+
+    /// Remembers what a file is.
+    pub(crate) fn remember(&self, memory: &Memory) -> io::Result<()> {
+        let text = serde_json::to_vec(memory)?;
+        self.put(&self.memory_entry(&memory.identity), &[MEMORY_MAGIC, &checksum(&text), &text])
+    }
+
     /// Puts an entry where it belongs, all of it at once.
     fn put(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         create_private(&self.folder)?;
@@ -118,9 +145,9 @@ impl AotCache {
     }
 }
 
-/// What follows the head of an entry, if it is whole and was made from this component.
-fn checked<'a>(bytes: &'a [u8], source: &Digest) -> Option<&'a [u8]> {
-    let (sum, content) = bytes.strip_prefix(source.as_str().as_bytes())?.split_first_chunk()?;
+/// What follows its checksum in an entry, if it is whole.
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (sum, content) = bytes.split_first_chunk()?;
     (checksum(content) == *sum).then_some(content)
 }
 

@@ -4,6 +4,7 @@
 //! Must never give a component of other bytes than those whose digest it was asked for.
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::mpsc,
     time::Duration,
@@ -13,7 +14,11 @@ use atoll_caps::Digest;
 use atoll_table::Error;
 use wasmtime::{Engine, component::Component};
 
-use crate::{aot_cache::AotCache, description::Description};
+use crate::{
+    aot_cache::AotCache,
+    description::Description,
+    seen::{self, Identity, SeenComponent},
+};
 
 /// The largest component that is compiled.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
@@ -120,13 +125,29 @@ impl Components {
         Ok(component)
     }
 
-    /// What is kept of a component's description, if it is whole and of this version of the program.
-    pub(crate) async fn description(&self, digest: &Digest) -> Option<Description> {
-        let (this, digest) = (self.clone(), digest.clone());
-        blocking(move || this.cache.load_description(&this.engine, &digest)).await.ok().flatten()
+    /// Looks at a component's file. It is only read if it is not the one that was read before. May block.
+    ///
+    /// # Errors
+    /// As [`read_component`].
+    pub(crate) fn see(&self, file: &Path) -> Result<SeenComponent, Error> {
+        let remembered = std::fs::metadata(file).ok().and_then(|facts| self.cache.recall(&Identity::of(&facts)?));
+        let mut seen = match remembered {
+            Some(memory) => SeenComponent::from(memory),
+            None => {
+                let (seen, memory) = seen::read(file)?;
+                if let Some(memory) = memory
+                    && let Err(reason) = self.cache.remember(&memory)
+                {
+                    tracing::debug!(%reason, "a plugin's digest could not be kept; its file will be read again");
+                }
+                seen
+            }
+        };
+        seen.description = self.cache.load_description(&self.engine, &seen.digest);
+        Ok(seen)
     }
 
-    /// Keeps it. That it can not be is no more than a warning.
+    /// Keeps a component's description. That it can not be is no more than a warning.
     pub(crate) async fn keep_description(&self, digest: &Digest, description: Description) {
         let (this, digest) = (self.clone(), digest.clone());
         let stored = blocking(move || this.cache.store_description(&this.engine, &digest, &description)).await;
@@ -173,30 +194,46 @@ pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send 
 /// # Errors
 /// `not-found` or `failed`, with what it is instead.
 pub fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
+    read_open(&mut open_component(file)?, file)
+}
+
+/// Opens a file that claims to be a component.
+///
+/// # Errors
+/// `not-found`, or `failed` if it is no regular file.
+pub(crate) fn open_component(file: &Path) -> Result<File, Error> {
+    let facts = std::fs::metadata(file).map_err(|error| unreadable(file, &error))?;
+    if !facts.is_file() {
+        return Err(Error::Failed(format!("{} is not a file", file.display())));
+    }
+    File::open(file).map_err(|error| unreadable(file, &error))
+}
+
+/// Reads what [`open_component`] opened.
+///
+/// # Errors
+/// As [`read_component`].
+pub(crate) fn read_open(source: &mut File, file: &Path) -> Result<Vec<u8>, Error> {
     use std::io::Read as _;
     let shown = file.display();
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound(format!("{shown} does not exist")),
-        _ => Error::Failed(format!("{shown} can not be read: {error}")),
-    };
-    let facts = std::fs::metadata(file).map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(Error::Failed(format!("{shown} is not a file")));
-    }
-    let mut source = std::fs::File::open(file).map_err(unreadable)?;
+    let unreadable = |error: std::io::Error| unreadable(file, &error);
+    let length = source.metadata().map_err(unreadable)?.len();
     // As much as it says it has, so that it is read at once; what it really has is found out below.
-    let mut head = Vec::with_capacity(usize::try_from(facts.len().min(MAX_COMPONENT)).unwrap_or(0) + 1);
-    (&mut source).take(8).read_to_end(&mut head).map_err(unreadable)?;
-    check_head(&head, &shown.to_string())?;
-    if facts.len() > MAX_COMPONENT {
-        return Err(Error::Failed(format!(
-            "{shown} has {} bytes; a component may have at most {MAX_COMPONENT}",
-            facts.len()
-        )));
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_COMPONENT)).unwrap_or(0) + 1);
+    source.take(8).read_to_end(&mut bytes).map_err(unreadable)?;
+    check_head(&bytes, &shown.to_string())?;
+    if length > MAX_COMPONENT {
+        return Err(Error::Failed(format!("{shown} has {length} bytes; a component may have at most {MAX_COMPONENT}")));
     }
-    let mut bytes = head;
     source.take(MAX_COMPONENT).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(bytes)
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound(format!("{} does not exist", file.display())),
+        _ => Error::Failed(format!("{} can not be read: {error}", file.display())),
+    }
 }
 
 /// Looks at the size and the first bytes of something that claims to be a component. `shown` is what messages call it.

@@ -28,6 +28,7 @@ use crate::{
     permits::Permits,
     processes::Confinement,
     provider_plugin::ProviderPlugin,
+    seen::SeenComponent,
     state::{Places, PluginContext, SecretSource, Shared},
 };
 
@@ -49,8 +50,8 @@ pub struct Builtin {
 pub struct UserPlugin {
     /// Where it came from, for messages.
     pub file: PathBuf,
-    /// Its component, as [`read_component`] gave it: what is looked at for grants is what runs.
-    pub component: Vec<u8>,
+    /// Its component, as [`PluginHost::see_component`] gave it: what is looked at for grants is what runs.
+    pub component: SeenComponent,
     /// Its manifest.
     pub manifest: Manifest,
     /// What it may do.
@@ -192,6 +193,15 @@ impl PluginHost {
         description.text().map_err(|reason| Error::Failed(format!("{} can not be described: {reason}", builtin.name)))
     }
 
+    /// Looks at a component's file, for [`Self::load_user`]. It is not read if it was before and has not changed since.
+    /// May block.
+    ///
+    /// # Errors
+    /// As [`crate::read_component`].
+    pub fn see_component(&self, file: &Path) -> Result<SeenComponent, Error> {
+        self.components.see(file)
+    }
+
     /// Gets a plugin of the user's ready: from what was kept of it, else it is compiled and asked.
     ///
     /// # Errors
@@ -199,17 +209,18 @@ impl PluginHost {
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let UserPlugin { file, component, manifest, effective, pin } = plugin;
-        let digest = &pin.component;
-        let known = match self.components.description(digest).await {
-            Some(description) => Known::Description(description),
-            None => Known::Component(self.components.compile(&file, &component, digest).await?),
+        let source = Source::File { file: file.clone(), digest: pin.component.clone() };
+        let known = match component {
+            SeenComponent { description: Some(description), .. } => Known::Description(description),
+            SeenComponent { bytes: Some(bytes), .. } => {
+                Known::Component(self.components.compile(&file, &bytes, &pin.component).await?)
+            }
+            SeenComponent { .. } => Known::Component(self.components.load(manifest.name.as_str(), &source).await?),
         };
-        drop(component);
-        let source = Source::File { file: file.clone(), digest: digest.clone() };
         self.finish(source, known, manifest, effective, Some(pin)).await.map_err(|error| in_file(&file, error))
     }
 
-    /// Finds out what a component is, as [`read_component`] gave it. It is compiled, but not run. `file` is for messages.
+    /// Finds out what a component is, as [`crate::read_component`] gave it. It is compiled, but not run. `file` is for messages.
     ///
     /// # Errors
     /// As [`Self::load_user`], if it is not a component at all.
@@ -238,7 +249,7 @@ impl PluginHost {
     }
 
     /// Fetches a component for the user, over https or from this machine. It has still to be checked, with
-    /// [`check_component`].
+    /// [`crate::check_component`].
     ///
     /// # Errors
     /// `invalid-arguments` for a URL that is not fetched from, `not-found`, `unavailable`, `timeout`, or `failed` if it is
