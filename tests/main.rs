@@ -26,6 +26,7 @@ mod fuzzing;
 mod grep_tool;
 mod host_files;
 mod hostile_projects;
+mod lazy_start;
 mod limits;
 mod ls_tool;
 mod malformed_plugins;

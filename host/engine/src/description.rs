@@ -165,3 +165,92 @@ impl From<wit::Tool> for SaidTool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{"type":"object", "maximum":0.30000000000000004}"#;
+
+    fn said(name: &str) -> wit::Tool {
+        wit::Tool {
+            name: name.to_owned(),
+            label: "A label".to_owned(),
+            description: "What it does".to_owned(),
+            parameters: SCHEMA.to_owned(),
+            output_schema: Some("{}".to_owned()),
+            prompt_snippet: Some("a line".to_owned()),
+            prompt_guidelines: vec!["a rule".to_owned()],
+            exposure: wit::Exposure::ModelOnly,
+            default_active: true,
+            execution_mode: wit::ExecutionMode::Sequential,
+            namespace: Some(wit::Namespace {
+                name: "group".to_owned(),
+                aliases: vec!["g".to_owned()],
+                description: None,
+                instructions: Some("how".to_owned()),
+            }),
+            annotations: wit::Annotations {
+                read_only: Some(true),
+                destructive: None,
+                idempotent: Some(false),
+                open_world: None,
+            },
+            prepares: true,
+        }
+    }
+
+    fn description() -> Description {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let surface = Surface::new(
+            names(&["atoll:plugin/files@0.1.0", "wasi:io/poll@0.2.0"]),
+            names(&["atoll:plugin/tools@0.1.0", "a:b/c"]),
+            names(&["init"]),
+        );
+        Description::new(&surface, vec![said("one"), said("two")])
+    }
+
+    #[test]
+    fn what_is_read_again_is_what_was_said() {
+        let description = description();
+        let again = Description::parse(description.text().unwrap().as_bytes()).unwrap();
+        assert_eq!(again, description);
+        assert_eq!(again.surface(), description.surface());
+        let tools = again.tools("p", &Limits::default()).unwrap();
+        let fresh: Vec<Tool> =
+            ["one", "two"].map(|name| convert::tool_from_wit("p", said(name)).unwrap()).into_iter().collect();
+        assert_eq!(tools, fresh);
+        assert!(tools[0].prepares && tools[0].parameters == serde_json::from_str::<serde_json::Value>(SCHEMA).unwrap());
+        let surface = again.surface();
+        assert_eq!(surface.exports.into_iter().collect::<Vec<_>>(), ["tools"]);
+        assert_eq!(surface.all_exports.into_iter().collect::<Vec<_>>(), ["a:b/c", "atoll:plugin/tools@0.1.0", "init"]);
+        assert_eq!(surface.imports.into_iter().collect::<Vec<_>>(), [atoll_caps::Capability::Files]);
+    }
+
+    #[test]
+    fn the_limits_of_the_day_count() {
+        let description = description();
+        let reached = |limits: &Limits| description.tools("p", limits).unwrap_err();
+        let limits = Limits { tools: 1, ..Limits::default() };
+        assert_eq!(reached(&limits), limit_error(LimitName::Tools, 1));
+        let length: u64 = description.tools.iter().map(|tool| tool.length() as u64).sum();
+        let limits = Limits { host_call_bytes: length - 2, output_bytes: 1, ..Limits::default() };
+        assert_eq!(reached(&limits), limit_error(LimitName::HostCallBytes, length - 2));
+        let limits = Limits { host_call_bytes: length - 1, output_bytes: 1, ..Limits::default() };
+        assert_eq!(description.tools("p", &limits).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_field_that_is_missing_or_not_known_makes_it_useless() {
+        let text = description().text().unwrap();
+        for bad in [
+            text.replacen("\"prepares\":true,", "", 1).replacen(",\"prepares\":true", "", 1),
+            text.replacen('{', "{\"more\":1,", 1),
+            text.replacen("\"imports\"", "\"import\"", 1),
+            String::new(),
+        ] {
+            assert_ne!(bad, text);
+            Description::parse(bad.as_bytes()).unwrap_err();
+        }
+    }
+}
