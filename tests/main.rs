@@ -37,6 +37,7 @@ mod plugin_cache;
 mod plugin_install;
 mod plugin_management;
 mod print_mode;
+mod process_variables;
 mod project_trust;
 mod provider_faults;
 mod provider_plugins;
