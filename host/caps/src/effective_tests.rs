@@ -271,8 +271,7 @@ fn a_variable_may_be_set_for_the_program_it_is_granted_for_and_no_other() {
 
 #[test]
 fn variables_are_taken_back_without_the_program_and_the_program_with_all_of_them() {
-    let granted = programs(&["git", "git:env=A,B_*", "hg:env=A"]);
-    let mut left = granted.clone();
+    let mut left = programs(&["git", "git:env=A,B_*", "hg:env=A"]);
     assert_eq!(left.remove(&programs(&["git:env=A"])), Vec::<String>::new());
     assert_eq!(left.describe(), ["process: git", "process: git (may set B_*)", "process: hg (may set A)"]);
     assert_eq!(left.remove(&programs(&["git:env=A"])), ["process: git (may set A)"]);

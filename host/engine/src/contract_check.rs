@@ -39,7 +39,7 @@ pub struct Surface {
 
 impl Surface {
     /// What the names of imports, of exported interfaces and of other exports mean to this host.
-    pub(crate) fn new(imports: BTreeSet<String>, interfaces: BTreeSet<String>, others: BTreeSet<String>) -> Self {
+    pub(crate) fn new(imports: BTreeSet<String>, interfaces: &BTreeSet<String>, others: BTreeSet<String>) -> Self {
         let capability = |name: &String| Capability::of_interface(contract_name(name)?.0);
         let exported = |name: &String| Some(contract_name(name)?.0.to_owned());
         Self {
@@ -61,7 +61,7 @@ pub(crate) fn surface(engine: &Engine, component: &Component) -> Surface {
         let is_interface = matches!(item.ty, ComponentItem::ComponentInstance(_));
         if is_interface { &mut interfaces } else { &mut others }.insert(name.to_owned());
     }
-    Surface::new(imports, interfaces, others)
+    Surface::new(imports, &interfaces, others)
 }
 
 fn contract_name(name: &str) -> Option<(&str, &str)> {

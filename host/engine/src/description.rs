@@ -70,7 +70,7 @@ impl Description {
 
     /// What its component imports and exports.
     pub(crate) fn surface(&self) -> Surface {
-        Surface::new(self.imports.clone(), self.interfaces.clone(), self.other_exports.clone())
+        Surface::new(self.imports.clone(), &self.interfaces, self.other_exports.clone())
     }
 
     /// The tools, as far as its limits allow them now.
@@ -204,7 +204,7 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let surface = Surface::new(
             names(&["atoll:plugin/files@0.1.0", "wasi:io/poll@0.2.0"]),
-            names(&["atoll:plugin/tools@0.1.0", "a:b/c"]),
+            &names(&["atoll:plugin/tools@0.1.0", "a:b/c"]),
             names(&["init"]),
         );
         Description::new(&surface, vec![said("one"), said("two")])
