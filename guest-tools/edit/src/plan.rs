@@ -40,14 +40,11 @@ pub(crate) fn plan(document: &Document, edits: &[Edit], path: &str) -> Result<Pl
     let mut loose_edits = 0;
     let mut found: Vec<(usize, Range<usize>, Replacement)> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
-        // The byte order mark is no part of the text, but whoever was shown it may repeat it.
-        let meant = |text: &str| document.without_mark(text).replace("\r\n", "\n");
-        let (old, new) = (meant(&edit.old_text), meant(&edit.new_text));
         let name = if edits.len() == 1 { "oldText".to_owned() } else { format!("edits[{index}].oldText") };
-        if old.is_empty() {
+        if document.without_mark(&edit.old_text).is_empty() {
             return Err(Error::invalid_arguments(format!("{name} must not be empty; to make a file, use write.")));
         }
-        let exact = places(document.text(), &old);
+        let (old, new, exact) = exact(document, edit);
         let replacement = match exact.as_slice() {
             [start] => Replacement { start: *start, end: start + old.len(), new: new.clone() },
             [] => {
@@ -80,6 +77,22 @@ pub(crate) fn plan(document: &Document, edits: &[Edit], path: &str) -> Result<Pl
     Ok(Plan { replacements: found.into_iter().map(|(_, _, replacement)| replacement).collect(), loose: loose_edits })
 }
 
+/// The texts of an edit as they are meant, and where the old one, which is not empty, is to the byte.
+fn exact(document: &Document, edit: &Edit) -> (String, String, Vec<usize>) {
+    // The byte order mark is no part of the text, but whoever was shown it may repeat it.
+    let (old, new) = (document.without_mark(&edit.old_text), document.without_mark(&edit.new_text));
+    let meant = |text: &str| text.replace("\r\n", "\n");
+    let found = places(document.text(), &meant(old));
+    if found.is_empty() && old.contains("\r\n") {
+        // In a file with CR CR LF, a CR before the line ending is text.
+        let found = places(document.text(), old);
+        if !found.is_empty() {
+            return (old.to_owned(), new.to_owned(), found);
+        }
+    }
+    (meant(old), meant(new), found)
+}
+
 /// Where a text is, overlapping places included; all of the first few, then enough to count on.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let step = wanted.chars().next().map_or(1, char::len_utf8);
@@ -107,6 +120,9 @@ fn replace_loose(text: &str, loose: &Loose, start: usize, wanted: &Loose, old: &
 /// Takes whole lines that an edit repeats unchanged out of a replacement: they keep their bytes and line endings,
 /// even where they match only loosely.
 fn keep_common_lines(text: &str, old: &str, new: &str, replacement: Replacement) -> Replacement {
+    if old == new {
+        return Replacement { start: replacement.start, end: replacement.start, new: String::new() };
+    }
     let place = &text[replacement.start..replacement.end];
     let place: Vec<&str> = place.split_inclusive('\n').collect();
     let old: Vec<&str> = old.split_inclusive('\n').collect();

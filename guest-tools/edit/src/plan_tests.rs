@@ -73,6 +73,15 @@ fn a_match_inside_a_ligature_keeps_the_rest() {
 }
 
 #[test]
+fn a_carriage_return_before_a_line_ending_is_text() {
+    // Files that went through a conversion twice have CR CR LF.
+    let file = "a\r\r\r\ra\r\r\na\n\n\r\r";
+    assert_eq!(changed(file, "a\r\na\n\n\r", "a\r\na\n\n\r"), file);
+    assert_eq!(changed(file, "a\r\na\n\n\r", "a\r\nb\n\n\r"), file.replace("\na\n", "\nb\n"));
+    assert_eq!(changed("a\r\r\nb\r\r\n", "a\r\nb", "a\r\nc"), "a\r\r\nc\r\r\n");
+}
+
+#[test]
 fn marks_stay() {
     assert_eq!(changed("\u{feff}a\r\n", "a\n", "b\n"), "\u{feff}b\r\n");
 }

@@ -6,7 +6,7 @@ use std::{
     future::Future,
     ops::Deref,
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,7 @@ use crate::{
     audit::{Uses, Verdict},
     convert,
     files::Roots,
+    limits::CpuMeter,
     state::{PluginContext, lock},
 };
 
@@ -193,6 +194,17 @@ impl Call {
 pub(crate) struct Caller {
     pub(crate) plugin: Arc<PluginContext>,
     pub(crate) call: Arc<Call>,
+    /// The instance has a thread of its own, which may block.
+    pub(crate) own_thread: Option<OwnThread>,
+}
+
+/// The thread of an instance that does a share of another's work.
+#[derive(Clone)]
+pub(crate) struct OwnThread {
+    /// What measures the instance.
+    pub(crate) meter: Arc<CpuMeter>,
+    /// Gone when nobody waits for the work any more.
+    pub(crate) wanted: Weak<()>,
 }
 
 impl Deref for Caller {
@@ -214,6 +226,24 @@ pub(crate) struct Use<'a> {
 }
 
 impl Caller {
+    /// Does what may block, off the async threads.
+    ///
+    /// # Errors
+    /// Those of `work`, and `failed` if it panicked.
+    pub(crate) async fn blocking<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        if let Some(own) = &self.own_thread {
+            // Waiting for a disk is not computing.
+            return own.meter.paused(work);
+        }
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(reason) => Err(Error::Failed(format!("the host failed: {reason}"))),
+        }
+    }
+
     /// Refuses, and writes down, what an instance uses that only says what it is.
     pub(crate) fn check_in_call(&self, the_use: Use<'_>) -> Result<(), Error> {
         if !self.call.describes {
@@ -297,7 +327,22 @@ impl Caller {
         Ok(self.files_with(operation, path, access, work, measure).await?.0)
     }
 
-    /// The same, with how it came to be allowed.
+    /// Does something with files that waits for nothing, if it can be done so, and writes the use down.
+    pub(crate) fn files_at_hand<R>(
+        &self,
+        operation: &'static str,
+        path: &str,
+        work: impl FnOnce(&Roots) -> Option<R>,
+    ) -> Option<R> {
+        if self.call.describes || path.len() > MAX_NAME {
+            return None;
+        }
+        let done = work(&self.roots())?;
+        self.call.uses.add("files", operation, path, Verdict::Allowed, 1, None);
+        Some(done)
+    }
+
+    /// The same as [`Self::files`], with how it came to be allowed.
     pub(crate) async fn files_with<R: Send + 'static>(
         &self,
         operation: &'static str,
@@ -313,10 +358,7 @@ impl Caller {
         let mut verdict = Verdict::Allowed;
         for _ in 0..MOST_QUESTIONS {
             let (tried, at) = (Arc::clone(&work), Arc::clone(&roots));
-            let result = match tokio::task::spawn_blocking(move || tried(&at)).await {
-                Ok(result) => result,
-                Err(reason) => return Err(Error::Failed(format!("the host failed: {reason}"))),
-            };
+            let result = self.blocking(move || tried(&at)).await;
             let shown = roots.shown(path);
             if let Err(error @ Error::Denied { .. }) = result {
                 match self.ask_for_path(operation, path, access, &roots).await {

@@ -120,6 +120,14 @@ impl CpuMeter {
         u64::try_from(self.base.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Does something that is not the instance's own work, in the middle of it.
+    pub(crate) fn paused<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.leave();
+        let result = work();
+        self.enter();
+        result
+    }
+
     fn enter(&self) {
         self.yielded.store(false, Ordering::Relaxed);
         self.since.store(self.now(), Ordering::Relaxed);

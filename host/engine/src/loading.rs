@@ -106,7 +106,7 @@ impl PluginHost {
             open_files,
             ticker: Arc::new(ticker),
             permits: Permits::default(),
-            workers: Semaphore::new(max_workers()),
+            workers: Arc::new(Semaphore::new(max_workers())),
             process_env: RwLock::default(),
             confinement: OnceLock::new(),
             user_limits: RwLock::default(),

@@ -7,7 +7,8 @@ use std::{
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
-use atoll_table::{Content, Error, Progress, TableAccess, ToolRunner, model::Secret};
+use atoll_table::{Content, Error, Progress, TableAccess, ToolOutput, ToolRunner, model::Secret};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
@@ -15,7 +16,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 use crate::{
     approval::Approvals,
     audit::AuditLog,
-    call::Call,
+    call::{Call, OwnThread},
     config::Ticker,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
@@ -53,6 +54,22 @@ pub struct Places {
 }
 
 impl Places {
+    /// A workspace and nothing else.
+    #[cfg(test)]
+    pub(crate) fn of_workspace(cwd: &std::path::Path) -> Self {
+        let nowhere = PathBuf::new;
+        Self {
+            cwd: cwd.to_owned(),
+            home: nowhere(),
+            atoll_home: nowhere(),
+            cache: nowhere(),
+            sessions: nowhere(),
+            spill: nowhere(),
+            skills: Vec::new(),
+            shell: None,
+        }
+    }
+
     /// What the project in the working directory says of itself: what decides about its settings, plugins and skills.
     pub(crate) fn project(&self) -> PathBuf {
         self.cwd.join(PROJECT_FOLDER)
@@ -79,7 +96,7 @@ pub(crate) struct Shared {
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
-    pub(crate) workers: Semaphore,
+    pub(crate) workers: Arc<Semaphore>,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
     /// How programs are confined, if they are.
@@ -184,8 +201,8 @@ pub(crate) struct PluginState {
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
-    /// This instance does a share of another's work.
-    pub(crate) is_worker: bool,
+    /// That of an instance which does a share of another's work.
+    pub(crate) own_thread: Option<OwnThread>,
 }
 
 impl WasiView for PluginState {
@@ -249,8 +266,17 @@ impl PluginContext {
         }
     }
 
-    /// Takes the secrets out of the texts of a result.
-    pub(crate) fn redact(&self, content: &mut [Content]) {
+    /// Takes the secrets out of a result.
+    pub(crate) fn redact(&self, output: &mut ToolOutput) {
+        self.redact_parts(&mut output.content, [&mut output.details, &mut output.structured]);
+    }
+
+    /// Takes the secrets out of texts and data that a call gives.
+    pub(crate) fn redact_parts<'a>(
+        &self,
+        content: &mut [Content],
+        data: impl IntoIterator<Item = &'a mut Option<Value>>,
+    ) {
         if self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
@@ -259,11 +285,29 @@ impl PluginContext {
                 *text = self.redacted(text);
             }
         }
+        for value in data.into_iter().flatten() {
+            self.redact_data(value);
+        }
+    }
+
+    fn redact_data(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redacted(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_data(item)),
+            Value::Object(fields) => {
+                let known = std::mem::take(fields);
+                fields.extend(known.into_iter().map(|(name, mut value)| {
+                    self.redact_data(&mut value);
+                    (self.redacted(&name), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
-        self.metered_store(engine, CpuMeter::new(budget, &self.limits), call, false)
+        self.metered_store(engine, Arc::new(CpuMeter::new(budget, &self.limits)), call, None)
     }
 
     /// A new store for an instance that does a share of the work of the one that `caller` measures.
@@ -272,18 +316,20 @@ impl PluginContext {
         engine: &wasmtime::Engine,
         caller: Arc<CpuMeter>,
         call: Arc<Call>,
+        wanted: Weak<()>,
     ) -> Prepared {
-        self.metered_store(engine, CpuMeter::of_worker(caller, &self.limits), call, true)
+        let meter = Arc::new(CpuMeter::of_worker(caller, &self.limits));
+        let own_thread = OwnThread { meter: Arc::clone(&meter), wanted };
+        self.metered_store(engine, meter, call, Some(own_thread))
     }
 
     fn metered_store(
         self: &Arc<Self>,
         engine: &wasmtime::Engine,
-        meter: CpuMeter,
+        meter: Arc<CpuMeter>,
         call: Arc<Call>,
-        is_worker: bool,
+        own_thread: Option<OwnThread>,
     ) -> Prepared {
-        let meter = Arc::new(meter);
         let stderr = MemoryOutputPipe::new(STDERR_KEPT);
         let mut wasi = WasiCtx::builder();
         wasi.stderr(stderr.clone()).max_random_size(1 << 20);
@@ -299,7 +345,7 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
             log_lines: 0,
-            is_worker,
+            own_thread,
         };
         let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.space);

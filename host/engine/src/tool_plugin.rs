@@ -140,7 +140,7 @@ impl ToolPlugin {
             return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
         }
         let mut output = convert::output_from_wit(&self.context.name, output)?;
-        self.context.redact(&mut output.content);
+        self.context.redact(&mut output);
         Ok(output)
     }
 }

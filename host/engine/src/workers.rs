@@ -1,10 +1,13 @@
 //! Shares of a plugin's work, each in a fresh instance of the same component, on all cores.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use atoll_caps::LimitName;
 use atoll_table::Error;
-use tokio::task::JoinSet;
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, oneshot},
+};
 use wasmtime::{AsContextMut as _, Engine, component::InstancePre};
 
 use crate::{
@@ -34,27 +37,48 @@ impl WorkerPlugin {
     }
 }
 
-/// Does one share of the work of `caller`, which `meter` measures. Dropped: the instance ends.
+/// Does one share of the work of `caller`, which `meter` measures. Dropped: the instance ends, at the latest with the
+/// next tick of the epoch.
 pub(crate) async fn run(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
-    // A task of its own may run on another thread than its caller; the set ends it when this future is dropped.
-    let mut task = JoinSet::new();
-    task.spawn(share(caller, meter, input));
-    match task.join_next().await {
-        Some(Ok(answer)) => answer,
-        Some(Err(reason)) => Err(Error::Failed(format!("the host failed: {reason}"))),
-        None => Err(Error::Failed("the host failed: a worker was lost".to_owned())),
+    let Some(worker) = caller.worker.get() else {
+        return Err(Error::Failed(format!("the plugin {} exports no worker", caller.name)));
+    };
+    // One with more places than there are cores takes all of them: it works alone. Waiting happens here, where it holds
+    // up no thread.
+    let places = worker.places.min(u32::try_from(max_workers()).unwrap_or(1));
+    let permit = Arc::clone(&caller.shared.workers).acquire_many_owned(places).await.ok();
+    // A thread of its own that may block, so that nothing it reads needs a trip to another one.
+    let runtime = Handle::current();
+    // Dropped with this future: then nobody waits for the answer any more.
+    let wanted = Arc::new(());
+    let (_end, ended) = oneshot::channel::<()>();
+    let seen = Arc::downgrade(&wanted);
+    let work = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                answer = share(caller, meter, input, permit, seen) => answer,
+                _ = ended => Err(Error::Cancelled("the call that it worked for has ended".to_owned())),
+            }
+        })
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(reason) => Err(Error::Failed(format!("the host failed: {reason}"))),
     }
 }
 
-async fn share(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) -> Result<Vec<u8>, Error> {
-    let Caller { plugin: context, call } = caller;
+async fn share(
+    caller: Caller,
+    meter: Arc<CpuMeter>,
+    input: Vec<u8>,
+    _permit: Option<OwnedSemaphorePermit>,
+    wanted: Weak<()>,
+) -> Result<Vec<u8>, Error> {
+    let Caller { plugin: context, call, .. } = caller;
     let Some(worker) = context.worker.get() else {
         return Err(Error::Failed(format!("the plugin {} exports no worker", context.name)));
     };
-    // One with more places than there are cores takes all of them: it works alone.
-    let places = worker.places.min(u32::try_from(max_workers()).unwrap_or(1));
-    let _permit = context.shared.workers.acquire_many(places).await;
-    let mut prepared = context.worker_store(&worker.engine, meter, call);
+    let mut prepared = context.worker_store(&worker.engine, meter, call, wanted);
     let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
     let run = async {
         let instance = worker.pre.instantiate_async(&mut prepared.store).await?;

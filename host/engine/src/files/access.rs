@@ -81,7 +81,7 @@ fn version(metadata: &Metadata, nanos: u128) -> String {
 
 /// How much is read along with opening. Most files that agents look at fit, and need no further trip to a thread
 /// that may block.
-const READ_AHEAD: u64 = 64 << 10;
+pub(super) const READ_AHEAD: u64 = 64 << 10;
 
 /// The most memory that is set aside because a file claims to be large.
 const MAX_EXPECTED: u64 = 1 << 20;
@@ -97,10 +97,29 @@ pub(crate) struct OpenFile {
     /// What was read ahead goes up to the file's end.
     ended: bool,
     /// The right to hold it open, for one that a plugin holds.
-    slot: Option<Slot>,
+    _slot: Option<Slot>,
 }
 
 impl OpenFile {
+    pub(super) fn new(file: std::fs::File, path: PathBuf, metadata: Metadata) -> Self {
+        Self { file, path, metadata, ahead: Default::default(), ended: false, _slot: None }
+    }
+
+    pub(super) fn file(&self) -> &std::fs::File {
+        &self.file
+    }
+
+    /// Makes it one that a plugin holds.
+    pub(super) fn in_slot(self, slot: Slot) -> Self {
+        Self { _slot: Some(slot), ..self }
+    }
+
+    /// Notes bytes that were read ahead, and whether the file ends with them.
+    pub(super) fn set_ahead(&mut self, bytes: Vec<u8>, ended: bool) {
+        self.ended = ended;
+        self.ahead = bytes.into();
+    }
+
     /// Its facts when it was opened.
     pub(crate) fn facts(&self) -> Facts {
         Facts::of(&self.metadata)
@@ -114,13 +133,13 @@ impl OpenFile {
     /// Makes it one that a plugin holds. Reads the first bytes ahead; what goes wrong will go wrong again in
     /// [`Self::read`].
     pub(crate) fn held(mut self, slot: Slot) -> Self {
-        let reads_ahead = slot.reads_ahead;
-        self.slot = Some(slot);
-        if reads_ahead && let Ok(bytes) = self.read(READ_AHEAD) {
-            self.ended = (bytes.len() as u64) < READ_AHEAD;
-            self.ahead = bytes.into();
+        if slot.reads_ahead
+            && let Ok(bytes) = self.read(READ_AHEAD)
+        {
+            let ended = (bytes.len() as u64) < READ_AHEAD;
+            self.set_ahead(bytes, ended);
         }
-        self
+        self.in_slot(slot)
     }
 
     /// The next bytes, if they can be had without touching the file.
@@ -137,10 +156,23 @@ impl OpenFile {
         if let Some(bytes) = self.read_at_hand(max) {
             return Ok(bytes);
         }
+        self.read_on(max).map_err(|error| explain("read", &self.path, &error))
+    }
+
+    fn read_on(&mut self, max: u64) -> io::Result<Vec<u8>> {
         // Room for all of it at once, and to notice its end; growing step by step would read step by step.
         let expected = self.size().saturating_add(1).min(max).min(MAX_EXPECTED);
-        let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-        (&mut self.file).take(max).read_to_end(&mut bytes).map_err(|error| explain("read", &self.path, &error))?;
+        let room = usize::try_from(expected).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(room);
+        if bytes.capacity() == room {
+            let read = || rustix::io::read(&self.file, rustix::buffer::spare_capacity(&mut bytes));
+            let first = rustix::io::retry_on_intr(read)?;
+            // A file that gave exactly what it claims to have, and less than it was asked for, has ended.
+            if first == 0 || (first < room && first as u64 == self.size()) {
+                return Ok(bytes);
+            }
+        }
+        (&mut self.file).take(max.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -189,6 +221,15 @@ fn look_only() -> OpenOptions {
     options
 }
 
+/// Whether a name stands for a regular file at first sight. Nothing may follow from it but to open it, beneath its root:
+/// this look may go through a link that leads out.
+fn seems_regular(place: &Located<'_>) -> bool {
+    use rustix::fs::{AtFlags, FileType, statat};
+    let flags = if place.is_file { AtFlags::SYMLINK_NOFOLLOW } else { AtFlags::empty() };
+    statat(place.dir, &place.relative, flags | AtFlags::NO_AUTOMOUNT)
+        .is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_file())
+}
+
 impl Roots {
     /// Opens a regular file for reading. Devices, pipes and sockets are refused, without being opened.
     pub(crate) fn open_file(&self, path: &str) -> Result<OpenFile, Error> {
@@ -204,7 +245,7 @@ impl Roots {
         let absolute = self.absolute(path)?;
         let (file, metadata) = self.with_located("open", &absolute, Access::Read, |place| {
             // Opening a pipe would be noticed at its other side, and opening a device may do something.
-            if look_first {
+            if look_first && !seems_regular(place) {
                 let metadata = self.glance(place)?;
                 if !metadata.is_file() {
                     return Ok((None, metadata));
@@ -224,9 +265,7 @@ impl Roots {
             Ok((Some(file.into_std()), metadata))
         })?;
         match (FileKind::of(metadata.file_type()), file) {
-            (FileKind::File, Some(file)) => {
-                Ok(OpenFile { file, path: absolute, metadata, ahead: Default::default(), ended: false, slot: None })
-            }
+            (FileKind::File, Some(file)) => Ok(OpenFile::new(file, absolute, metadata)),
             (FileKind::Directory, _) => Err(Error::Failed(format!("{} is a directory", absolute.display()))),
             _ => Err(Error::Failed(format!(
                 "{} is a device, pipe or socket; only regular files can be read",

@@ -4,6 +4,7 @@
 //! Nothing here may open a path that did not come through [`Roots::locate`].
 
 mod access;
+mod at_hand;
 mod ignore_rules;
 mod io_error;
 mod locks;

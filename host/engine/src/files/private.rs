@@ -17,7 +17,10 @@ use atoll_caps::Access;
 use atoll_table::Error;
 use cap_std::fs::{Dir, Metadata};
 
-use super::roots::{OpenError, resolve_existing};
+use super::{
+    roots::{OpenError, resolve_existing},
+    spelling::{beneath, cleaned},
+};
 use crate::state::{Places, lock};
 
 /// Why the host's own is refused.
@@ -58,14 +61,14 @@ enum Linked {
 }
 
 impl Private {
-    /// `named`: what the user granted by its own name.
+    /// `named`: what the user granted by its own name. Skills are there to be read, wherever they are.
     pub(super) fn new(places: &Places, named: Vec<(PathBuf, Access)>) -> Self {
         let mut own = Vec::new();
         for path in [&places.atoll_home, &places.cache, &places.sessions] {
             if path.as_os_str().is_empty() {
                 continue;
             }
-            own.push(path.clone());
+            own.push(cleaned(path));
             // It may not be there yet; what is above it may be a link all the same.
             own.extend(resolve_existing(path));
         }
@@ -78,13 +81,17 @@ impl Private {
         own.sort();
         own.dedup();
         let project = places.project();
-        let project: Vec<PathBuf> = resolve_existing(&project).into_iter().chain([project]).collect();
+        let project: Vec<PathBuf> = resolve_existing(&project).into_iter().chain([cleaned(&project)]).collect();
         let proc_disk = fs::metadata(PROC).ok().map(|facts| facts.dev());
         // A grant for a place elsewhere, at which somebody put a link to here, does not name what is here.
+        let skills = places.skills.iter().map(|folder| (folder.clone(), Access::Read));
         let by_name = named
             .into_iter()
+            .chain(skills)
             .filter(|(path, _)| own.iter().chain(&project).any(|kept| path.starts_with(kept)) || is_below_proc(path))
-            .flat_map(|(path, access)| [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (path, access)])
+            .flat_map(|(path, access)| {
+                [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (cleaned(&path), access)]
+            })
             .collect();
         Self { own, project, by_name, proc_disk, linked: Mutex::new(None) }
     }
@@ -102,7 +109,7 @@ impl Private {
     }
 
     fn is_granted_by_name(&self, path: &Path, access: Access) -> bool {
-        self.by_name.iter().any(|(named, given)| *given >= access && path.starts_with(named))
+        self.by_name.iter().any(|(named, given)| *given >= access && beneath(path, named).is_some())
     }
 
     /// Refuses what is private by its name.
@@ -110,13 +117,13 @@ impl Private {
         if self.is_granted_by_name(path, access) {
             return Ok(());
         }
-        if self.own.iter().any(|kept| path.starts_with(kept)) {
+        if self.own.iter().any(|kept| beneath(path, kept).is_some()) {
             return Err(refused(path, OWN));
         }
-        if path.starts_with(PROC) {
+        if beneath(path, Path::new(PROC)).is_some() {
             return Err(refused(path, PROCESSES));
         }
-        if access == Access::ReadWrite && self.project.iter().any(|kept| path.starts_with(kept)) {
+        if access == Access::ReadWrite && self.project.iter().any(|kept| beneath(path, kept).is_some()) {
             return Err(refused(path, PROJECT));
         }
         Ok(())

@@ -13,6 +13,7 @@ use cap_std::{
 };
 
 use super::{
+    at_hand::is_local,
     io_error::{explain, is_escape},
     private::Private,
     spelling::{beneath, cleaned, is_clean},
@@ -34,6 +35,8 @@ struct Root {
     guarded: bool,
     /// Something beneath `dir` may be read and not changed.
     holds_project: bool,
+    /// `dir` is on a disk of this machine, or in its memory.
+    is_local: bool,
 }
 
 impl Root {
@@ -67,7 +70,8 @@ impl Root {
         let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
         let guarded = private.touches(&at);
         let holds_project = private.holds_project(&at);
-        Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded, holds_project })
+        let is_local = is_local(&dir);
+        Ok(Self { given: cleaned(&root.path), real, dir, file, access: root.access, guarded, holds_project, is_local })
     }
 
     /// The path relative to `dir`, if it is this root or beneath it.
@@ -103,6 +107,8 @@ pub(super) struct Located<'a> {
     pub(super) access: Access,
     /// The root is this one file.
     pub(super) is_file: bool,
+    /// `dir` is on a disk of this machine, or in its memory.
+    pub(super) is_local: bool,
     /// For messages.
     pub(super) absolute: PathBuf,
 }
@@ -176,6 +182,7 @@ impl Roots {
                     guarded: root.guarded || (access == Access::ReadWrite && root.holds_project),
                     access,
                     is_file: root.file.is_some(),
+                    is_local: root.is_local,
                     absolute: path.to_owned(),
                 });
             }

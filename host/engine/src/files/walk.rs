@@ -5,6 +5,8 @@
 use std::{
     collections::VecDeque,
     ffi::{OsStr, OsString},
+    io,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
@@ -12,8 +14,8 @@ use std::{
 
 use atoll_caps::Access;
 use atoll_table::Error;
-use cap_fs_ext::DirExt as _;
-use cap_std::fs::{Dir, FileType};
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use ignore::{
     Match,
     overrides::{Override, OverrideBuilder},
@@ -32,6 +34,8 @@ use crate::state::lock;
 
 /// How many files a walking thread finds before it hands them on.
 const BATCH: usize = 256;
+/// Bytes of names that are read from a directory at once.
+const NAMES_AT_ONCE: usize = 32 << 10;
 /// How many batches may wait to be taken.
 const QUEUE: usize = 16;
 /// How long a step of a walk waits for more, once it has something.
@@ -232,13 +236,7 @@ impl Tree {
         let mut inner = Vec::new();
         let Ok(dir) = self.open(&folder.relative) else { return Some(inner) };
         let Ok(above) = self.enter(&dir, folder) else { return Some(inner) };
-        let names: Vec<(OsString, FileType)> = dir
-            .entries()
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok().and_then(|entry| Some((entry.file_name(), entry.file_type().ok()?))))
-            .take(MAX_NAMES)
-            .collect();
+        let names = names_in(&dir);
         let path = self.path.join(&folder.relative);
         let rules = if self.plan.respect_ignore {
             IgnoreRules::of(&dir, &path, names.iter().map(|(name, _)| name.as_os_str()), folder.rules.as_ref())
@@ -250,12 +248,12 @@ impl Tree {
         if self.plan.max_depth == Some(0) {
             return Some(inner);
         }
-        for (name, file_type) in names {
+        for (name, kind) in names {
             if name == ".git" {
                 continue;
             }
             let relative = folder.relative.join(&name);
-            let Some((kind, size)) = self.kind(&dir, &name, &relative, file_type) else { continue };
+            let Some((kind, size)) = self.kind(&dir, &name, &relative, kind) else { continue };
             let is_dir = kind == FileKind::Directory;
             if self.is_left_out(&path.join(&name), &name, is_dir, rules.as_deref()) {
                 continue;
@@ -282,11 +280,9 @@ impl Tree {
 
     /// Opens a directory of the tree.
     fn open(&self, relative: &Path) -> Result<Dir, OpenError> {
-        let dir = if relative.as_os_str().is_empty() {
-            self.base.try_clone()?
-        } else if self.plan.follow_links {
+        let dir = if self.plan.follow_links && !relative.as_os_str().is_empty() {
             let open = |place: &Located<'_>| {
-                let dir = place.dir.open_dir(&place.relative)?;
+                let dir = readable_dir(place.dir, &place.relative, FollowSymlinks::Yes)?;
                 if place.guarded {
                     self.roots.check_opened(&dir, place.access)?;
                 }
@@ -297,7 +293,8 @@ impl Tree {
                 .with_located("walk", &self.path.join(relative), Access::Read, open)
                 .map_err(OpenError::Refused);
         } else {
-            self.base.open_dir_nofollow(relative)?
+            let name = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+            readable_dir(&self.base, name, FollowSymlinks::No)?
         };
         if self.guarded {
             self.roots.check_entered(&dir)?;
@@ -325,8 +322,7 @@ impl Tree {
 
     /// What a name stands for, and its size if that was asked for. None for a link that is to be followed and
     /// leads nowhere that may be looked at.
-    fn kind(&self, dir: &Dir, name: &OsStr, relative: &Path, file_type: FileType) -> Option<(FileKind, u64)> {
-        let kind = FileKind::of(file_type);
+    fn kind(&self, dir: &Dir, name: &OsStr, relative: &Path, kind: FileKind) -> Option<(FileKind, u64)> {
         if kind == FileKind::Symlink && self.plan.follow_links {
             let facts = self.roots.facts(&self.path.join(relative).to_string_lossy()).ok()?;
             return Some((facts.kind, facts.size));
@@ -351,6 +347,43 @@ impl Tree {
             Match::None => !self.plan.hidden && name.as_encoded_bytes().starts_with(b"."),
         }
     }
+}
+
+/// Opens a directory so that its names can be read from it as it is. One that is only opened to open others beneath it
+/// has to be opened once more for that.
+fn readable_dir(base: &Dir, name: &Path, follow: FollowSymlinks) -> io::Result<Dir> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(follow).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK | libc::O_NOCTTY);
+    Ok(Dir::from_std_file(base.open_with(name, &options)?.into_std()))
+}
+
+/// The names in a directory, and what they stand for. What can not be read is passed over.
+fn names_in(dir: &Dir) -> Vec<(OsString, FileKind)> {
+    use rustix::fs::{FileType, RawDir};
+    let mut names = Vec::new();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); NAMES_AT_ONCE];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    while names.len() < MAX_NAMES
+        && let Some(Ok(entry)) = entries.next()
+    {
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Directory,
+            FileType::Symlink => FileKind::Symlink,
+            // Not every file system says so along with the name.
+            FileType::Unknown => match dir.symlink_metadata(name) {
+                Ok(facts) => FileKind::of(facts.file_type()),
+                Err(_) => continue,
+            },
+            _ => FileKind::Other,
+        };
+        names.push((name.to_owned(), kind));
+    }
+    names
 }
 
 impl FileWalk {

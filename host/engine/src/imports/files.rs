@@ -7,7 +7,7 @@ use atoll_table::Error;
 use tokio::sync::Mutex;
 use wasmtime::component::{Accessor, Resource};
 
-use super::{Host, blocking, caller, contract, handle};
+use super::{Host, caller, contract, handle};
 use crate::{
     audit::Verdict,
     call::{Caller, Use},
@@ -134,18 +134,19 @@ impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
         let at_hand = crate::state::lock(&file).read_at_hand(max);
         let read = match at_hand {
             Some(bytes) => Ok(bytes),
-            None => blocking(move || crate::state::lock(&file).read(max)).await,
+            None => caller(accessor).blocking(move || crate::state::lock(&file).read(max)).await,
         };
         if let Ok(bytes) = &read {
             // It belongs to the entry that opening the file made.
             caller(accessor).call.uses.add("files", "open", &shown, verdict, 0, Some(bytes.len() as u64));
         }
-        Ok(read)
+        Ok(read.map_err(Into::into))
     }
 
     async fn seek(accessor: &Accessor<T, Self>, reader: Resource<Reader>, offset: u64) -> Answer<()> {
         let Reader { file, .. } = handle(accessor, &reader)?;
-        Ok(blocking(move || crate::state::lock(&file).seek(offset)).await)
+        let seek = move || crate::state::lock(&file).seek(offset);
+        Ok(caller(accessor).blocking(seek).await.map_err(Into::into))
     }
 }
 
@@ -299,14 +300,15 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         let paths: Arc<[String]> = paths.into();
         let mut roots = plugin.roots();
         // Dropped with this future when the call is gone: then the rest is not read any more.
-        let wanted = Arc::new(());
+        let here = Arc::new(());
+        let wanted = plugin.own_thread.as_ref().map_or_else(|| Arc::downgrade(&here), |own| own.wanted.clone());
         let read = {
-            let (paths, roots, wanted) = (Arc::clone(&paths), Arc::clone(&roots), Arc::downgrade(&wanted));
-            tokio::task::spawn_blocking(move || read_each(&roots, &paths, max_bytes, limit, &wanted))
+            let (paths, roots) = (Arc::clone(&paths), Arc::clone(&roots));
+            move || Ok(read_each(&roots, &paths, max_bytes, limit, &wanted))
         };
-        let (mut results, mut budget) = match read.await {
+        let (mut results, mut budget) = match plugin.blocking(read).await {
             Ok(read) => read,
-            Err(reason) => return Ok(vec![Err(Error::Failed(format!("the host failed: {reason}")).into())]),
+            Err(error) => return Ok(vec![Err(error.into())]),
         };
         for (path, result) in paths.iter().zip(&mut results) {
             if matches!(result, Err(Error::Denied { .. }))
@@ -314,8 +316,7 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             {
                 roots = more;
                 let (roots, path, max) = (Arc::clone(&roots), path.clone(), max_bytes.min(budget));
-                let read = move || Ok(roots.read(&path, Some((0, max)), max));
-                *result = blocking(read).await.unwrap_or_else(|error| Err(error.into()));
+                *result = plugin.blocking(move || roots.read(&path, Some((0, max)), max)).await;
                 budget -= result.as_ref().map_or(0, |bytes| bytes.len() as u64);
             }
         }
@@ -331,22 +332,21 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
     async fn open(accessor: &Accessor<T, Self>, path: String) -> Answer<Resource<Reader>> {
         let plugin = caller(accessor);
         let shown: Arc<str> = plugin.roots().shown(&path).into();
-        let open_files = plugin.open_files.clone();
-        let opened = plugin
-            .files_with(
-                "open",
-                &shown,
-                Access::Read,
-                move |roots| {
+        let at_hand =
+            plugin.files_at_hand("open", &shown, |roots| roots.open_at_hand(&path, || plugin.open_files.take().ok()));
+        let opened = match at_hand {
+            Some(file) => Ok((file, Verdict::Allowed)),
+            None => {
+                let open_files = plugin.open_files.clone();
+                let open = move |roots: &Arc<Roots>| {
                     let slot = open_files.take()?;
                     Ok(roots.open_file(&path)?.held(slot))
-                },
-                |_| None,
-            )
-            .await;
+                };
+                plugin.files_with("open", &shown, Access::Read, open, |_| None).await
+            }
+        };
         match opened {
-            Ok(file) => {
-                let (file, verdict) = file;
+            Ok((file, verdict)) => {
                 let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown, verdict };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))
             }
@@ -439,7 +439,6 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
 
     use atoll_caps::{Effective, Manifest};
 
@@ -454,16 +453,7 @@ mod tests {
                         [[files]]\nroot = \"$workspace\"\nreason = \"x\"\n";
         let manifest = Manifest::parse(manifest, "plugin.toml").unwrap();
         let effective = Effective::intersect(&manifest, Some(&manifest.wants));
-        let places = Places {
-            cwd: folder.path().to_owned(),
-            home: PathBuf::new(),
-            atoll_home: PathBuf::new(),
-            cache: PathBuf::new(),
-            sessions: PathBuf::new(),
-            spill: PathBuf::new(),
-            skills: Vec::new(),
-            shell: None,
-        };
+        let places = Places::of_workspace(folder.path());
         let roots = Roots::open("x", &effective, &places);
         let paths = vec!["a.txt".to_owned(); 3];
         let wanted = Arc::new(());

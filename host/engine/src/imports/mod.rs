@@ -21,7 +21,11 @@ pub(crate) type Host = HasSelf<PluginState>;
 fn caller<T: Send>(accessor: &Accessor<T, Host>) -> Caller {
     accessor.with(|mut access| {
         let state = access.get();
-        Caller { plugin: Arc::clone(&state.plugin), call: Arc::clone(&state.call) }
+        Caller {
+            plugin: Arc::clone(&state.plugin),
+            call: Arc::clone(&state.call),
+            own_thread: state.own_thread.clone(),
+        }
     })
 }
 
@@ -31,14 +35,4 @@ fn handle<T: Send, R: Clone + Send + 'static>(
     resource: &Resource<R>,
 ) -> Result<R, ResourceTableError> {
     accessor.with(|mut access| access.get().resources.get(resource).cloned())
-}
-
-/// Runs blocking work off the async threads.
-async fn blocking<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R, atoll_table::Error> + Send + 'static,
-) -> Result<R, contract::types::Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(Into::into),
-        Err(reason) => Err(contract::types::Error::Failed(format!("the host failed: {reason}"))),
-    }
 }

@@ -8,7 +8,7 @@ use wasmtime::{
     component::{Access, Accessor, Resource, StreamReader},
 };
 
-use super::{Host, blocking, caller, contract, handle};
+use super::{Host, caller, contract, handle};
 use crate::{
     byte_streams::FromQueue,
     processes::{self, Launch, OutputPlan, Running},
@@ -78,7 +78,8 @@ impl<T: Send + 'static> wit::HostChildWithStore<T> for Host {
 
     async fn keep_spill(accessor: &Accessor<T, Self>, child: Resource<Child>) -> Answer<String> {
         let Child(running) = handle(accessor, &child)?;
-        Ok(blocking(move || running.keep_spill().map(|path| path.to_string_lossy().into_owned())).await)
+        let keep = move || running.keep_spill().map(|path| path.to_string_lossy().into_owned());
+        Ok(caller(accessor).blocking(keep).await.map_err(Into::into))
     }
 }
 

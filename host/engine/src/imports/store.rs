@@ -10,7 +10,7 @@ use atoll_caps::Capability;
 use atoll_table::Error;
 use wasmtime::component::Accessor;
 
-use super::{Host, blocking, caller, contract};
+use super::{Host, caller, contract};
 use crate::{
     call::Use,
     state::{PluginContext, PluginState},
@@ -186,10 +186,10 @@ async fn used<T: Send, R: Send + 'static>(
         Err(error) => return Ok(Err(error.into())),
     };
     let folder = folder(&plugin);
-    let done = blocking(move || work(&folder)).await;
+    let done = plugin.blocking(move || work(&folder)).await;
     let bytes = done.as_ref().ok().and_then(measure).map(|length| length as u64);
     plugin.call.uses.add("store", operation, key, verdict, 1, bytes);
-    Ok(done)
+    Ok(done.map_err(Into::into))
 }
 
 #[cfg(test)]

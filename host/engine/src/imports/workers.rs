@@ -21,7 +21,7 @@ impl<T: Send + 'static> contract::workers::HostWithStore<T> for Host {
     ) -> wasmtime::Result<Result<Vec<u8>, contract::types::Error>> {
         let (meter, is_worker) = accessor.with(|mut access| {
             let state = access.get();
-            (Arc::clone(&state.meter), state.is_worker)
+            (Arc::clone(&state.meter), state.own_thread.is_some())
         });
         if is_worker {
             return Ok(Err(limit_error(LimitName::Nesting, 1).into()));
