@@ -391,6 +391,26 @@ fn skills_of_the_user_can_be_read_and_not_changed_and_lead_nowhere_else() {
 }
 
 #[test]
+fn skills_that_become_a_link_meanwhile_open_nothing() {
+    let sandbox = Sandbox::new();
+    let (secret, skills) = (sandbox.root().join("secret"), sandbox.work().join(".agents/skills"));
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("SKILL.md"), "hush\n").unwrap();
+    sandbox.file(".git/HEAD", "x");
+    sandbox.file(".agents/skills/SKILL.md", "a skill\n");
+    let swap = format!("mv {0} {0}.old && ln -s {1} {0}", skills.display(), secret.display());
+    let read = json!({"tool": "read", "arguments": {"path": skills.join("SKILL.md")}});
+    let swap = json!({"tool": "bash", "arguments": {"command": swap}});
+    let script = json!({"turns": [{"calls": [swap]}, {"calls": [read]}, {"text": "done"}]});
+    let path = sandbox.root().join("script.json");
+    fs::write(&path, script.to_string()).unwrap();
+    inner(&sandbox).env("ATOLL_SCRIPT", path).args(["--model", "scripted/default", "-a", "-p", "go"]).run().ok();
+    let results = sandbox.results();
+    assert_eq!(results[0]["isError"], false, "{results:#?}");
+    assert!(results[1]["isError"] == true && !results[1].to_string().contains("hush"), "{results:#?}");
+}
+
+#[test]
 fn a_link_in_the_place_of_the_users_skills_opens_nothing() {
     let sandbox = Sandbox::new();
     sandbox.home_file("secrets.json", "hush");

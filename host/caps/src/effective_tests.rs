@@ -332,3 +332,18 @@ fn a_variable_or_a_directory_above_names_nothing_else() {
     );
     assert_eq!(Effective::builtin(&manifest(wants)).granted_by_name(&vars()), []);
 }
+
+#[test]
+fn a_variable_brings_a_program_no_other_arguments() {
+    let mut granted = process("git", Some(&["status"]));
+    let more = programs(&["git:env=GIT_PAGER"]);
+    granted.add(&more);
+    granted.add(&more);
+    let effective = Effective::intersect(&manifest(Wants::everything()), Some(&granted));
+    assert!(effective.check_env("git", &["status"], "GIT_PAGER").is_ok());
+    assert!(effective.check_process("git", &["push"]).is_err());
+    assert!(effective.check_env("git", &["push"], "GIT_PAGER").is_err());
+    assert_eq!(granted.process.len(), 1);
+    assert_eq!(granted.remove(&more), Vec::<String>::new());
+    assert!(granted.process[0].env.is_empty() && granted.process.len() == 1);
+}

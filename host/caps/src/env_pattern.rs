@@ -7,7 +7,7 @@ use crate::pattern_error::PatternError;
 use crate::text::serialize_as_text;
 
 /// Variables by which whoever starts a program decides what code runs in it, whatever program that is.
-const STEERING: [&str; 3] = ["PATH", "ENV", "BASH_ENV"];
+const STEERING: [&str; 7] = ["PATH", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "GCONV_PATH"];
 /// Beginnings of such variables: those of the dynamic linkers.
 const STEERING_STARTS: [&str; 2] = ["LD_", "DYLD_"];
 
@@ -111,7 +111,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const REFUSED: [&str; 6] = ["PATH", "ENV", "BASH_ENV", "LD_PRELOAD", "LD_", "DYLD_INSERT_LIBRARIES"];
+    const REFUSED: [&str; 8] =
+        ["PATH", "ENV", "BASH_ENV", "SHELLOPTS", "GCONV_PATH", "LD_PRELOAD", "LD_", "DYLD_INSERT_LIBRARIES"];
 
     #[test]
     fn errors_point_at_the_character() {

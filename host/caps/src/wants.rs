@@ -253,7 +253,9 @@ impl Wants {
         }
         extend(&mut self.files, &more.files);
         extend(&mut self.http, &more.http);
-        extend(&mut self.process, &more.process);
+        for item in &more.process {
+            add_process(&mut self.process, item);
+        }
         extend(&mut self.secrets, &more.secrets);
         for (capability, reason) in &more.flags {
             self.flags.entry(*capability).or_insert_with(|| reason.clone());
@@ -442,6 +444,26 @@ impl Wants {
             map.serialize_entry(capability.as_str(), &table)?;
         }
         Ok(())
+    }
+}
+
+/// Adds a program. Variables for one that is there already, whatever arguments it may have, are added to that: they must not
+/// bring it other arguments.
+fn add_process(list: &mut Vec<ProcessWant>, more: &ProcessWant) {
+    let is_known = |known: &&mut ProcessWant| known.command.program == more.command.program;
+    let mut known: Vec<&mut ProcessWant> = list.iter_mut().filter(is_known).collect();
+    if more.env.is_empty() || more.command.arguments.is_some() || known.is_empty() {
+        if !list.contains(more) {
+            list.push(more.clone());
+        }
+        return;
+    }
+    for want in &mut known {
+        for name in &more.env {
+            if !want.env.contains(name) {
+                want.env.push(name.clone());
+            }
+        }
     }
 }
 

@@ -90,7 +90,7 @@ impl Directories {
         let folder = self.atoll_home.join("skills");
         let real = folder.canonicalize().ok()?;
         if self.atoll_home.canonicalize().is_ok_and(|home| home.join("skills") == real) {
-            return real.is_dir().then_some(folder);
+            return real.is_dir().then_some(real);
         }
         terminal::note(format_args!(
             "the skills in {} are left out: a link leads elsewhere; put the folder itself there",

@@ -111,7 +111,7 @@ async fn call(
         if let Some(calls) = nested_calls {
             record["nestedCalls"] = json!(calls);
         }
-        terminal::line(format_args!("{record}"))?;
+        terminal::json(&record)?;
         return Ok(ExitStatus(status).into());
     }
     for piece in &output.content {
@@ -119,7 +119,7 @@ async fn call(
             Content::Text { text } if output.is_error => terminal::lines(text),
             Content::Text { text } => terminal::output(text.strip_suffix('\n').unwrap_or(text))?,
             Content::Image { data, mime_type } => {
-                terminal::line(format_args!("[{mime_type}, {} bytes in base64]", data.len()))?;
+                terminal::line(format_args!("[{}, {} bytes in base64]", printable(mime_type), data.len()))?;
             }
         }
     }

@@ -8,7 +8,7 @@
 use std::{
     fs,
     hash::{Hash, Hasher},
-    io::{self, Write as _},
+    io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -40,6 +40,25 @@ impl AotCache {
         Self { folder }
     }
 
+    /// What is in an entry, if nobody but this user can have written it.
+    fn get(&self, path: &Path) -> Option<Vec<u8>> {
+        if !is_private(&self.folder) {
+            return None;
+        }
+        let mut options = fs::File::options();
+        options.read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let mut file = options.open(path).ok()?;
+        let facts = file.metadata().ok()?;
+        if !facts.is_file() || !is_only_written_by_user(&facts) {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or(0).saturating_add(1));
+        file.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
     /// Where the image of a component with this digest is kept for this engine.
     fn entry(&self, engine: &Engine, source: &Digest) -> PathBuf {
         let mut hasher = Fnv::default();
@@ -50,12 +69,9 @@ impl AotCache {
     /// The stored image, if there is one that is whole and fits this engine.
     pub(crate) fn load(&self, engine: &Engine, source: &Digest) -> Option<Component> {
         let path = self.entry(engine, source);
-        if !is_private(&self.folder) {
-            return None;
-        }
-        let bytes = fs::read(&path).ok()?;
+        let bytes = self.get(&path)?;
         let image = checked(bytes.strip_prefix(MAGIC)?.strip_prefix(source.as_str().as_bytes())?)?;
-        // SAFETY: the folder is writable by this user alone, the checksum shows that the bytes are those that were
+        // SAFETY: folder and file are writable by this user alone, the checksum shows that the bytes are those that were
         // written, and wasmtime itself checks version and settings.
         match unsafe { Component::deserialize(engine, image) } {
             Ok(component) => Some(component),
@@ -85,10 +101,7 @@ impl AotCache {
     /// The stored description, if there is one that is whole and of this version.
     pub(crate) fn load_description(&self, engine: &Engine, source: &Digest) -> Option<Description> {
         let (path, version) = self.description_entry(engine, source);
-        if !is_private(&self.folder) {
-            return None;
-        }
-        let bytes = fs::read(&path).ok()?;
+        let bytes = self.get(&path)?;
         let rest = bytes.strip_prefix(DESCRIPTION_MAGIC)?.strip_prefix(version.as_bytes())?;
         let description = Description::parse(checked(rest.strip_prefix(source.as_str().as_bytes())?)?);
         if let Err(reason) = &description {
@@ -118,10 +131,7 @@ impl AotCache {
 
     /// What is remembered of a file, if it is still the same.
     pub(crate) fn recall(&self, identity: &Identity) -> Option<Memory> {
-        if !is_private(&self.folder) {
-            return None;
-        }
-        let bytes = fs::read(self.memory_entry(identity)).ok()?;
+        let bytes = self.get(&self.memory_entry(identity))?;
         let text = checked(bytes.strip_prefix(MEMORY_MAGIC)?)?;
         let memory: Memory = serde_json::from_slice(text).ok()?;
         (memory.identity == *identity).then_some(memory)
@@ -175,16 +185,19 @@ fn create_private(folder: &Path) -> io::Result<()> {
 
 /// Whether only this user can put files into the folder.
 fn is_private(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|facts| facts.is_dir() && is_only_written_by_user(&facts))
+}
+
+/// Whether it belongs to this user, and nobody else may write it.
+fn is_only_written_by_user(facts: &fs::Metadata) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        fs::metadata(folder).is_ok_and(|facts| {
-            facts.is_dir() && facts.mode() & 0o022 == 0 && facts.uid() == rustix::process::geteuid().as_raw()
-        })
+        facts.mode() & 0o022 == 0 && facts.uid() == rustix::process::geteuid().as_raw()
     }
     #[cfg(not(unix))]
     {
-        folder.is_dir()
+        !facts.permissions().readonly()
     }
 }
 
@@ -259,6 +272,16 @@ mod tests {
         let (_folder, cache, engine, digest) = setup();
         let component = Component::new(&engine, EMPTY).unwrap();
         cache.store(&engine, &digest, &component).unwrap();
+        let entry = only_entry(&cache);
+        fs::set_permissions(&entry, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(cache.load(&engine, &digest).is_none(), "others may have written the entry");
+        fs::set_permissions(&entry, fs::Permissions::from_mode(0o600)).unwrap();
+        let elsewhere = cache.folder.join("elsewhere");
+        fs::rename(&entry, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &entry).unwrap();
+        assert!(cache.load(&engine, &digest).is_none(), "a link is no entry");
+        fs::rename(&elsewhere, &entry).unwrap();
+        assert!(cache.load(&engine, &digest).is_some());
         fs::set_permissions(&cache.folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(cache.load(&engine, &digest).is_none());
         assert!(cache.store(&engine, &digest, &component).is_err());

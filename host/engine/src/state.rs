@@ -47,7 +47,7 @@ pub struct Places {
     pub sessions: PathBuf,
     /// Where long outputs are spilled; made when first needed.
     pub spill: PathBuf,
-    /// Folders with skills.
+    /// Folders with skills, with every link resolved. One that has become a link since is none any more.
     pub skills: Vec<PathBuf>,
     /// The user's shell, if another than the default was chosen.
     pub shell: Option<PathBuf>,

@@ -67,7 +67,11 @@ impl Root {
             Err(error) => return Err(error),
         };
         // Where `dir` is for certain; by its name it was there a moment ago.
-        let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
+        let found = private.place_of(&dir);
+        if private.is_folder_of_skills(&root.within) && found.as_ref() != Some(&root.path) {
+            return Err(io::Error::other("it has become a link, or lies behind one; put the folder itself there"));
+        }
+        let at = found.unwrap_or_else(|| root.within.clone());
         let guarded = private.touches(&at);
         let holds_project = private.holds_project(&at);
         let is_local = is_local(&dir);
