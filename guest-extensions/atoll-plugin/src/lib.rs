@@ -54,7 +54,8 @@ mod stream;
 pub mod tool;
 
 pub use bindings::capabilities::atoll::plugin::{
-    clock, files, http, listener, log, models, process, progress, secrets, session, store, table, types, ui, workers,
+    bus, clock, files, host, http, listener, log, models, process, progress, providers, secrets, servers, session,
+    source, store, table, types, ui, workers,
 };
 pub use bindings::capabilities::{wit_future, wit_stream};
 pub use stream::next_chunk;

@@ -8,11 +8,12 @@ use std::{
 };
 
 use atoll_table::{
-    Content, Error, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
+    Content, Error, Listed, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
     describe::Summary,
     nesting::{Depth, NestedIds, Ticket},
     reach::may_reach,
     search::Query,
+    tool::Exposure,
 };
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -106,6 +107,9 @@ impl Under<'_> {
 
     fn end(mut self, output: ToolOutput, duration_ms: Option<u64>) {
         self.ended = true;
+        if let Some(usage) = &output.usage {
+            self.access.record.change(|recorder| recorder.add_usage(usage));
+        }
         let text = output.is_error.then(|| Content::joined_text(&output.content));
         let took = duration_ms.map_or_else(|| self.began.elapsed(), Duration::from_millis);
         self.access.record.change(|recorder| recorder.finish(self.ticket, took, text.as_deref()));
@@ -176,23 +180,32 @@ impl TableAccess for CallAccess {
         })
     }
 
+    fn list(&self) -> Vec<Listed> {
+        self.pipeline.table(|table| {
+            let shown = table.tools().iter().filter(|entry| entry.tool.exposure != Exposure::Hidden);
+            shown.map(|entry| (Arc::clone(entry), table.is_active(&entry.tool.name))).collect()
+        })
+    }
+
     fn describe(&self, name: &str) -> Result<Summary, Error> {
         self.pipeline.table(|table| Ok(table.summary(&*table.reach(Caller::NestedTool, name)?)))
     }
 
-    fn activate(&self, names: &[String], active: bool) -> Result<(), Error> {
-        self.pipeline.change(|table| table.activate(names, active)).map(drop)
+    fn activate(&self, names: Vec<String>, active: bool) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.pipeline.change(|table| table.activate(&names, active)).map(drop) })
     }
 
-    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>, most: u64) -> Result<(), Error> {
-        self.pipeline.change(|table| {
-            let registration = table.registration(&self.plugin, self.origin).at_most(most);
-            table.register(registration, tools, runner)
+    fn register(&self, tools: Vec<Tool>, runner: Arc<dyn ToolRunner>, most: u64) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.pipeline.change(|table| {
+                let registration = table.registration(&self.plugin, self.origin).at_most(most);
+                table.register(registration, tools, &runner)
+            })
         })
     }
 
-    fn unregister(&self, names: &[String]) -> Result<(), Error> {
-        self.pipeline.change(|table| table.unregister(&self.plugin, self.origin, names))
+    fn unregister(&self, names: Vec<String>) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.pipeline.change(|table| table.unregister(&self.plugin, self.origin, &names)) })
     }
 }
 

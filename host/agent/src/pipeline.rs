@@ -185,6 +185,9 @@ impl Pipeline {
             parent_id: parent_id.map(str::to_owned),
             tool: entry.tool.name.clone(),
             arguments,
+            plugin: entry.plugin.clone(),
+            annotations: entry.tool.annotations,
+            depth: depth.value(),
         };
         let hooks = self.hooks();
         let mut blocked = None;

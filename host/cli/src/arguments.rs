@@ -334,12 +334,22 @@ pub(crate) struct GrantArguments {
     /// Talking to the person.
     #[arg(long)]
     pub(crate) ui: bool,
+    /// Saying something to other extensions.
+    #[arg(long)]
+    pub(crate) bus: bool,
+    /// Adding model providers to the session.
+    #[arg(long)]
+    pub(crate) providers: bool,
+    /// Adding MCP servers to the session.
+    #[arg(long)]
+    pub(crate) servers: bool,
     /// Standing in for a built-in tool with one of its own.
     #[arg(long, value_name = "TOOL")]
     pub(crate) replace: Vec<String>,
     /// Everything: all its manifest asks for now; of `revoke`, all it has.
     #[arg(long, conflicts_with_all = [
-        "files", "http", "process", "secret", "listener", "store", "table", "session", "models", "ui", "replace",
+        "files", "http", "process", "secret", "listener", "store", "table", "session", "models", "ui", "bus",
+        "providers", "servers", "replace",
     ])]
     pub(crate) all: bool,
 }

@@ -8,7 +8,7 @@ use std::{
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
 use atoll_table::{Content, Error, Progress, TableAccess, ToolRunner, model::Secret};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 
@@ -168,6 +168,8 @@ pub(crate) struct RunningCall {
     pub(crate) progress: Progress,
     /// The table, as this call may use it.
     pub(crate) table: Arc<dyn TableAccess>,
+    /// Closed once nobody waits for what it gives.
+    pub(crate) wanted: watch::Receiver<()>,
 }
 
 /// The calls that an instance carries out, by their ids.

@@ -6,7 +6,7 @@ use atoll_caps::{LimitName, Limits};
 use atoll_table::{Error, Invocation, Progress, Tool, ToolOutput, ToolRunner};
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{SemaphorePermit, watch};
 use wasmtime::{
     AsContextMut as _, Engine,
     component::{ComponentExportIndex, Instance, InstancePre, TypedFunc},
@@ -121,7 +121,9 @@ impl ToolRunner for ToolPlugin {
     fn call(&self, invocation: Invocation, progress: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         Box::pin(async move {
             let permit = self.context.shared.permits.call(invocation.depth, self.places).await?;
-            let running = RunningCall { progress, table: invocation.table };
+            // The instance goes with the call, so nothing of it is left to be told that nobody waits.
+            let (_waiting, wanted) = watch::channel(());
+            let running = RunningCall { progress, table: invocation.table, wanted };
             let context = Call::new(&self.context, &invocation.id);
             let call = tools::Invocation {
                 id: invocation.id,

@@ -57,6 +57,17 @@ impl<T: Send + 'static> contract::clock::HostWithStore<T> for Host {
     }
 }
 
+impl<T: Send + 'static> contract::progress::HostWithStore<T> for Host {
+    async fn cancelled(accessor: &Accessor<T, Self>, id: String) -> wasmtime::Result<()> {
+        let wanted = accessor.with(|mut access| lock(&access.get().running).get(&id).map(|call| call.wanted.clone()));
+        if let Some(mut wanted) = wanted {
+            // Nothing is ever sent: it fails when the other side is gone.
+            while wanted.changed().await.is_ok() {}
+        }
+        Ok(())
+    }
+}
+
 impl contract::progress::Host for PluginState {
     fn update(
         &mut self,

@@ -76,21 +76,36 @@ impl contract::table::Host for PluginState {}
 impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
     async fn register(accessor: &Accessor<T, Self>, tools: Vec<contract::types::Tool>) -> Answer<()> {
         let plugin = caller(accessor);
-        let add = || {
+        let add = async {
             let sizes = tools.iter().map(|tool| tool.description.len() + tool.parameters.len());
             plugin.check_bytes(sizes.sum())?;
             let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool));
-            table(accessor, None)?.register(tools.collect::<Result<_, _>>()?, &runner(&plugin)?, plugin.limits.tools)
+            let tools = tools.collect::<Result<_, _>>()?;
+            table(accessor, None)?.register(tools, runner(&plugin)?, plugin.limits.tools).await
         };
-        Ok(add().map_err(Into::into))
+        Ok(add.await.map_err(Into::into))
     }
 
     async fn unregister(accessor: &Accessor<T, Self>, names: Vec<String>) -> Answer<()> {
-        Ok(table(accessor, None).and_then(|table| table.unregister(&names)).map_err(Into::into))
+        let withdraw = async { table(accessor, None)?.unregister(names).await };
+        Ok(withdraw.await.map_err(Into::into))
     }
 
     async fn activate(accessor: &Accessor<T, Self>, names: Vec<String>, active: bool) -> Answer<()> {
-        Ok(table(accessor, None).and_then(|table| table.activate(&names, active)).map_err(Into::into))
+        let switch = async { table(accessor, None)?.activate(names, active).await };
+        Ok(switch.await.map_err(Into::into))
+    }
+
+    async fn list(accessor: &Accessor<T, Self>) -> Answer<Vec<contract::table::Entry>> {
+        let plugin = caller(accessor);
+        let find = || {
+            let listed = table(accessor, None)?.list();
+            let entries: Vec<_> = listed.iter().map(|(entry, active)| convert::entry_to_wit(entry, *active)).collect();
+            let sizes = entries.iter().map(|entry| entry.tool.description.len() + entry.tool.parameters.len());
+            plugin.check_bytes(sizes.sum())?;
+            Ok::<_, Error>(entries)
+        };
+        Ok(find().map_err(Into::into))
     }
 
     async fn search(accessor: &Accessor<T, Self>, query: String, max: u32) -> Answer<Vec<contract::table::Summary>> {
