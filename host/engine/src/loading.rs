@@ -73,6 +73,7 @@ pub struct LoadedPlugin {
     pub tools: Option<(Vec<Tool>, Arc<dyn ToolRunner>)>,
     /// Its provider, if it exports one.
     pub provider: Option<Arc<dyn ModelProvider>>,
+    pub extension: Option<Arc<dyn atoll_table::extension::Extension>>,
 }
 
 /// What a file is, found out without running it.
@@ -135,6 +136,8 @@ impl PluginHost {
     pub fn set_audit_log(&self, log: AuditLog) {
         let _ = self.shared.audit.set(log);
     }
+
+    pub fn set_services(&self, _: atoll_table::extension::Services) {}
 
     /// Where secrets of the user's are looked up, each when a plugin first uses one that its manifest asks for and that it
     /// is granted. The first source counts.
@@ -316,7 +319,7 @@ impl PluginHost {
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
         });
-        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None };
+        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None };
         if surface.exports.contains("worker") {
             let worker = WorkerPlugin::new(self.engine.clone(), pre.clone()).map_err(|reason| {
                 Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
