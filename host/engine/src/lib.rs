@@ -4,6 +4,7 @@
 //! This crate must never know how the agent works: it runs tools and providers for whoever asks, through the
 //! traits of `atoll-table`.
 
+mod actor;
 mod aot_cache;
 mod approval;
 mod audit;

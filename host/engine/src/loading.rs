@@ -16,6 +16,7 @@ use wasmtime::{
 };
 
 use crate::{
+    actor::{OnDemand, Recipe},
     aot_cache::AotCache,
     approval::{Approvals, Approver},
     audit::{AuditLog, Uses, Verdict},
@@ -26,7 +27,7 @@ use crate::{
     linking,
     permits::Permits,
     processes::Confinement,
-    provider_plugin::ProviderPlugin,
+    provider_plugin::{ProviderPlugin, QUEUE},
     state::{Places, PluginContext, PluginState, SecretSource, Shared},
     tool_plugin::ToolPlugin,
     workers::WorkerPlugin,
@@ -333,7 +334,12 @@ impl PluginHost {
             loaded.tools = Some((tools, runner));
         }
         if surface.exports.contains("provider") {
-            loaded.provider = Some(Arc::new(ProviderPlugin::start(self.engine.clone(), pre, context).await?));
+            let recipe = Recipe::new(self.engine.clone(), pre.clone(), Arc::clone(&context), &surface.exports, QUEUE);
+            let recipe = recipe.map_err(|reason| {
+                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
+            })?;
+            let home = Arc::new(OnDemand::new(Arc::new(recipe)));
+            loaded.provider = Some(Arc::new(ProviderPlugin::start(&self.engine, &pre, context, home).await?));
         }
         Ok(loaded)
     }

@@ -15,7 +15,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 use crate::{
     approval::Approvals,
     audit::AuditLog,
-    call::{Call, OwnThread},
+    call::{Call, Clock, OwnThread},
     config::Ticker,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
@@ -170,6 +170,10 @@ pub(crate) struct RunningCall {
     pub(crate) table: Arc<dyn TableAccess>,
     /// Closed once nobody waits for what it gives.
     pub(crate) wanted: watch::Receiver<()>,
+    /// How long it takes.
+    pub(crate) clock: Arc<Clock>,
+    /// How many calls are around those that it makes.
+    pub(crate) below: u32,
 }
 
 /// The calls that an instance carries out, by their ids.
@@ -186,6 +190,8 @@ pub(crate) struct PluginState {
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
+    /// It is the living instance of an extension, which does things of its own accord.
+    pub(crate) is_extension: bool,
     /// That of an instance which does a share of another's work.
     pub(crate) own_thread: Option<OwnThread>,
 }
@@ -263,6 +269,11 @@ impl PluginContext {
         }
     }
 
+    /// What is said of an answer that ended before its end, if nothing better is known.
+    pub(crate) fn stopped(&self) -> String {
+        format!("the plugin {} stopped in the middle of its answer", self.name)
+    }
+
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
         self.metered_store(engine, Arc::new(CpuMeter::new(budget, &self.limits)), call, None)
@@ -303,6 +314,7 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
             log_lines: 0,
+            is_extension: false,
             own_thread,
         };
         let mut store = Store::new(engine, state);
