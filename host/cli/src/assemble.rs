@@ -242,11 +242,9 @@ impl Parts {
             };
             let effective = Effective::intersect(&files.manifest, granted.as_ref());
             let PluginFiles { file, component, manifest, pin, .. } = files;
-            let host = Arc::clone(&self.host);
-            let task =
-                tokio::spawn(
-                    async move { host.load_user(UserPlugin { file, component, manifest, effective, pin }).await },
-                );
+            let (host, origin) = (Arc::clone(&self.host), installed.origin);
+            let plugin = UserPlugin { file, component, manifest, effective, pin, origin };
+            let task = tokio::spawn(async move { host.load_user(plugin).await });
             loading.push((installed, replaces, task));
         }
         let mut loaded = Vec::new();

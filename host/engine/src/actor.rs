@@ -5,7 +5,7 @@
 //! with it. Nothing here may know what a job is about.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
 
@@ -83,8 +83,26 @@ pub(crate) struct Actor {
     pub(crate) running: RunningCalls,
     /// Why it is dead, once it is. Closed when nothing is left of it.
     pub(crate) died: watch::Receiver<Option<Error>>,
-    kill: Arc<watch::Sender<Option<Error>>>,
+    pub(crate) lifeline: Arc<Lifeline>,
+}
+
+/// What is known of a living instance, and a way to end it, without keeping it alive.
+pub(crate) struct Lifeline {
+    end: watch::Sender<Option<Ending>>,
+    /// How many things it carries out.
+    pub(crate) busy: watch::Sender<usize>,
+    /// How many of them should have ended.
+    pub(crate) overdue: AtomicUsize,
     born: Instant,
+}
+
+/// How an instance is ended from outside.
+#[derive(Clone)]
+enum Ending {
+    /// In order. Nobody needs to hear of it.
+    Meant,
+    /// For a reason that is a death.
+    Death(Error),
 }
 
 impl Recipe {
@@ -113,7 +131,7 @@ impl Recipe {
         let permit = self.context.shared.permits.long_lived(&self.context.name, places(&self.pre))?;
         let (sender, jobs) = mpsc::channel(self.queue);
         let (reason, died) = watch::channel(None);
-        let (kill, mut killed) = watch::channel(None);
+        let (end, mut ended) = watch::channel(None);
         let call = Call::of_instance(&self.context);
         let mut prepared = self.context.store(&self.engine, CpuBudget::Stretch, Arc::clone(&call));
         let running = Arc::clone(&prepared.running);
@@ -129,9 +147,10 @@ impl Recipe {
             let live = Metered::new(recipe.live(&mut prepared, jobs), meter, Arc::clone(&context.shared.ticker));
             let outcome = tokio::select! {
                 outcome = live => outcome.map_err(|trap| context.explain(&trap, &stderr)),
-                Ok(killed) = killed.wait_for(Option::is_some) => {
-                    Err(killed.clone().unwrap_or_else(|| Error::Failed("it was stopped".to_owned())))
-                }
+                Ok(ending) = ended.wait_for(Option::is_some) => match &*ending {
+                    Some(Ending::Death(reason)) => Err(reason.clone()),
+                    _ => Ok(()),
+                },
             };
             lock(&prepared.running).clear();
             drop(prepared);
@@ -140,7 +159,9 @@ impl Recipe {
                 let _ = reason.send(Some(error));
             }
         });
-        Ok(Actor { jobs: sender, running, died, kill: Arc::new(kill), born: Instant::now() })
+        let (busy, overdue) = (watch::channel(0).0, AtomicUsize::new(0));
+        let lifeline = Arc::new(Lifeline { end, busy, overdue, born: Instant::now() });
+        Ok(Actor { jobs: sender, running, died, lifeline })
     }
 
     async fn live(&self, prepared: &mut Prepared, jobs: mpsc::Receiver<Job>) -> wasmtime::Result<()> {
@@ -219,21 +240,39 @@ impl Actor {
 
     /// How long it has lived.
     pub(crate) fn age(&self) -> Duration {
-        self.born.elapsed()
+        self.lifeline.born.elapsed()
     }
 
-    /// Ends it at once, for this reason.
-    pub(crate) fn kill(&self, reason: Error) {
-        self.kill.send_if_modified(|known| {
-            let is_first = known.is_none();
-            known.get_or_insert(reason);
-            is_first
-        });
+    /// Ends it at once, in order.
+    pub(crate) fn end(&self) {
+        self.lifeline.end_with(Ending::Meant);
+    }
+
+    /// Waits until it carries out nothing.
+    pub(crate) async fn idle(&self) {
+        // The other side is in `self`.
+        let _ = self.lifeline.busy.subscribe().wait_for(|number| *number == 0).await;
     }
 
     /// Why something that it was doing has no answer: the reason it died of, or, if it lives on, `otherwise`.
     pub(crate) async fn death(&self, otherwise: &str) -> Error {
         death(self.died.clone(), otherwise).await
+    }
+}
+
+impl Lifeline {
+    /// Ends the instance at once, as if it had died of this.
+    pub(crate) fn kill(&self, reason: Error) {
+        self.end_with(Ending::Death(reason));
+    }
+
+    /// The first one counts.
+    fn end_with(&self, ending: Ending) {
+        self.end.send_if_modified(|known| {
+            let is_first = known.is_none();
+            known.get_or_insert(ending);
+            is_first
+        });
     }
 }
 

@@ -7,7 +7,11 @@ use std::{
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
-use atoll_table::{Content, Error, Progress, TableAccess, ToolRunner, model::Secret};
+use atoll_table::{
+    Content, Error, Progress, TableAccess, ToolRunner,
+    extension::{Services, Who},
+    model::Secret,
+};
 use tokio::sync::{Semaphore, watch};
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
@@ -92,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: OnceLock<SecretSource>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
+    /// What extensions reach of the session.
+    pub(crate) services: OnceLock<Services>,
 }
 
 /// Looks up a secret of the user's by its name, once it is known that a plugin may use it. May block.
@@ -108,6 +114,8 @@ pub(crate) struct GrantedSecret {
 /// What all instances of one plugin share.
 pub(crate) struct PluginContext {
     pub(crate) name: String,
+    /// Where it comes from.
+    pub(crate) origin: atoll_table::Origin,
     /// The component that its grants are pinned to; none for a built-in plugin.
     pub(crate) pin: Option<Pin>,
     pub(crate) granted: RwLock<Granted>,
@@ -119,6 +127,8 @@ pub(crate) struct PluginContext {
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.
     pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
+    /// The extension that it is, if it is one.
+    pub(crate) extension: OnceLock<Weak<crate::extension_plugin::Inner>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
@@ -140,6 +150,11 @@ impl From<Effective> for Granted {
 }
 
 impl PluginContext {
+    /// Who it is for whoever serves extensions.
+    pub(crate) fn who(&self) -> Who {
+        Who { plugin: self.name.clone(), origin: self.origin }
+    }
+
     /// What it may do now.
     pub(crate) fn effective(&self) -> Arc<Effective> {
         Arc::clone(&self.granted.read().unwrap_or_else(PoisonError::into_inner).effective)
@@ -162,12 +177,12 @@ impl PluginContext {
     }
 }
 
-/// What an instance needs to know of a call that it carries out.
+/// What an instance needs to know of a call, an event or a command that it carries out.
 pub(crate) struct RunningCall {
     /// Where partial results go.
     pub(crate) progress: Progress,
-    /// The table, as this call may use it.
-    pub(crate) table: Arc<dyn TableAccess>,
+    /// The table, as this may use it; none before it has been used, if it is no call.
+    pub(crate) table: Option<Arc<dyn TableAccess>>,
     /// Closed once nobody waits for what it gives.
     pub(crate) wanted: watch::Receiver<()>,
     /// How long it takes.
@@ -176,7 +191,7 @@ pub(crate) struct RunningCall {
     pub(crate) below: u32,
 }
 
-/// The calls that an instance carries out, by their ids.
+/// What an instance carries out, by its id.
 pub(crate) type RunningCalls = Arc<Mutex<HashMap<String, RunningCall>>>;
 
 /// What a store holds.

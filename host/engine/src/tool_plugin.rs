@@ -125,7 +125,7 @@ impl ToolRunner for ToolPlugin {
             let (_waiting, wanted) = watch::channel(());
             let context = Call::new(&self.context, &invocation.id);
             let (clock, below) = (Arc::clone(&context.clock), invocation.depth.saturating_add(1));
-            let running = RunningCall { progress, table: invocation.table, wanted, clock, below };
+            let running = RunningCall { progress, table: Some(invocation.table), wanted, clock, below };
             let call = tools::Invocation {
                 id: invocation.id,
                 parent_id: invocation.parent_id,
