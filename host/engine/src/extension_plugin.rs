@@ -262,8 +262,8 @@ impl Inner {
         let job = delivery::asked(event, entry, answer);
         let outcome = self.sent(&actor, job, waiting, answered).await.map_err(|error| context.redacted_error(error))?;
         let mut outcome = convert::extension::outcome_from_wit(&self.who.plugin, kind, outcome)?;
-        if let Outcome::Patch(ResultPatch { content: Some(content), .. }) = &mut outcome {
-            context.redact(content);
+        if let Outcome::Patch(ResultPatch { content, details, structured, .. }) = &mut outcome {
+            context.redact_parts(content.as_deref_mut().unwrap_or_default(), [details, structured]);
         }
         Ok(outcome)
     }

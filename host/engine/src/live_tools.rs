@@ -137,7 +137,7 @@ impl ToolRunner for LiveTools {
                 return Err(limit_error(LimitName::OutputBytes, context.limits.output_bytes));
             }
             let mut output = convert::output_from_wit(&context.name, output)?;
-            context.redact(&mut output.content);
+            context.redact(&mut output);
             Ok(output)
         })
     }

@@ -8,10 +8,11 @@ use std::{
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
 use atoll_table::{
-    Content, Error, Progress, TableAccess, ToolRunner,
+    Content, Error, Progress, TableAccess, ToolOutput, ToolRunner,
     extension::{Services, Who},
     model::Secret,
 };
+use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
@@ -57,6 +58,22 @@ pub struct Places {
 }
 
 impl Places {
+    /// A workspace and nothing else.
+    #[cfg(test)]
+    pub(crate) fn of_workspace(cwd: &std::path::Path) -> Self {
+        let nowhere = PathBuf::new;
+        Self {
+            cwd: cwd.to_owned(),
+            home: nowhere(),
+            atoll_home: nowhere(),
+            cache: nowhere(),
+            sessions: nowhere(),
+            spill: nowhere(),
+            skills: Vec::new(),
+            shell: None,
+        }
+    }
+
     /// What the project in the working directory says of itself: what decides about its settings, plugins and skills.
     pub(crate) fn project(&self) -> PathBuf {
         self.cwd.join(PROJECT_FOLDER)
@@ -272,8 +289,17 @@ impl PluginContext {
         }
     }
 
-    /// Takes the secrets out of the texts of a result.
-    pub(crate) fn redact(&self, content: &mut [Content]) {
+    /// Takes the secrets out of a result.
+    pub(crate) fn redact(&self, output: &mut ToolOutput) {
+        self.redact_parts(&mut output.content, [&mut output.details, &mut output.structured]);
+    }
+
+    /// Takes the secrets out of texts and data that a call gives.
+    pub(crate) fn redact_parts<'a>(
+        &self,
+        content: &mut [Content],
+        data: impl IntoIterator<Item = &'a mut Option<Value>>,
+    ) {
         if self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
@@ -281,6 +307,24 @@ impl PluginContext {
             if let Content::Text { text } = piece {
                 *text = self.redacted(text);
             }
+        }
+        for value in data.into_iter().flatten() {
+            self.redact_data(value);
+        }
+    }
+
+    fn redact_data(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redacted(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_data(item)),
+            Value::Object(fields) => {
+                let known = std::mem::take(fields);
+                fields.extend(known.into_iter().map(|(name, mut value)| {
+                    self.redact_data(&mut value);
+                    (self.redacted(&name), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 

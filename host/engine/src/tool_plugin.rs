@@ -151,7 +151,7 @@ impl ToolRunner for ToolPlugin {
                 return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
             }
             let mut output = convert::output_from_wit(&self.context.name, output)?;
-            self.context.redact(&mut output.content);
+            self.context.redact(&mut output);
             Ok(output)
         })
     }

@@ -39,7 +39,7 @@ impl<T: Send + 'static> contract::models::HostWithStore<T> for Host {
                 Content::Image { data, .. } => data.len(),
             });
             caller.check_bytes(lengths.sum::<usize>() + system.len())?;
-            caller.redact(&mut prompt);
+            caller.redact_parts(&mut prompt, []);
             let models = service(&caller, "models", |services| services.models.clone())?;
             let system = caller.redacted(&system);
             let answer = models.complete(&caller.who(), model, system, prompt, max_tokens).await?;

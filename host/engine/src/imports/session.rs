@@ -37,7 +37,7 @@ fn json(field: &str, text: &str) -> Result<Value, Error> {
 /// Content for the session, without secrets.
 fn content(caller: &Caller, content: Vec<contract::types::Content>) -> Vec<Content> {
     let mut content: Vec<Content> = content.into_iter().map(convert::content_from_wit).collect();
-    caller.redact(&mut content);
+    caller.redact_parts(&mut content, []);
     content
 }
 
@@ -125,7 +125,9 @@ impl<T: Send + 'static> contract::session::HostWithStore<T> for Host {
     async fn append(accessor: &Accessor<T, Self>, custom_type: String, data: String) -> Answer<String> {
         let append = async {
             let (caller, session) = session(accessor, "append", &custom_type, custom_type.len() + data.len())?;
-            let data = json("the entry's data", &caller.redacted(&data))?;
+            let mut data = Some(json("the entry's data", &data)?);
+            caller.redact_parts(&mut [], [&mut data]);
+            let data = data.unwrap_or_default();
             session.append(&caller.who(), custom_type, data).await
         };
         Ok(append.await.map_err(Into::into))
@@ -154,7 +156,8 @@ impl<T: Send + 'static> contract::session::HostWithStore<T> for Host {
             let lengths =
                 length(&message.content) + message.custom_type.len() + message.details.as_ref().map_or(0, String::len);
             let (caller, session) = session(accessor, "send", &message.custom_type, lengths)?;
-            let details = message.details.map(|text| json("the message's details", &text)).transpose()?;
+            let mut details = message.details.map(|text| json("the message's details", &text)).transpose()?;
+            caller.redact_parts(&mut [], [&mut details]);
             let message = CustomMessage {
                 custom_type: message.custom_type,
                 content: content(&caller, message.content),
