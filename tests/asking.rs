@@ -203,8 +203,8 @@ fn the_same_question_of_two_calls_is_asked_once() {
     }
 }
 
-#[test]
-fn an_answer_for_the_session_holds_for_its_later_calls() {
+/// A run that reads the same file outside twice, and asks about the first time.
+fn asked_about_the_first_of_two_calls() -> (Sandbox, Server, AtTerminal) {
     let (sandbox, path) = with_outside();
     let arguments = json!({"path": path}).to_string();
     let call = || Reply::calls(&[("read", &arguments)]);
@@ -212,6 +212,12 @@ fn an_answer_for_the_session_holds_for_its_later_calls() {
     sandbox.model_behind(&server);
     let mut run = AtTerminal::start(sandbox.atoll().args(["-p", "go"]));
     run.wait_for(QUESTION);
+    (sandbox, server, run)
+}
+
+#[test]
+fn an_answer_for_the_session_holds_for_its_later_calls() {
+    let (sandbox, _server, mut run) = asked_about_the_first_of_two_calls();
     run.press("s\n");
     let run = run.wait().ok();
     assert_eq!((run.stderr.matches(QUESTION).count(), run.stdout.as_str()), (1, "done\n"), "{run:#?}");
@@ -221,13 +227,7 @@ fn an_answer_for_the_session_holds_for_its_later_calls() {
 
 #[test]
 fn once_does_not_hold_for_the_next_call() {
-    let (sandbox, path) = with_outside();
-    let arguments = json!({"path": path}).to_string();
-    let call = || Reply::calls(&[("read", &arguments)]);
-    let server = Server::start(vec![call(), call(), Reply::text("done")]);
-    sandbox.model_behind(&server);
-    let mut run = AtTerminal::start(sandbox.atoll().args(["-p", "go"]));
-    run.wait_for(QUESTION);
+    let (sandbox, _server, mut run) = asked_about_the_first_of_two_calls();
     run.press("o\n");
     run.wait_for(QUESTION);
     run.press("n\n");

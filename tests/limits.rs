@@ -156,6 +156,24 @@ fn one_call_reads_only_so_many_files() {
     assert!(refused["answers"] == 1 && refused["first"].as_str().unwrap().contains("at most 4096"), "{refused}");
 }
 
+/// Makes calls at once where few files may be open: the first two get no more than their plugin may have, and all others
+/// what they need.
+fn two_are_held_up_and_no_other(sandbox: &Sandbox, calls: &Value) {
+    let script = json!({"turns": [{"calls": calls}, {"text": "done"}]});
+    let run = Command::after(&["sh", "-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
+    let path = sandbox.root().join("script.json");
+    fs::write(&path, script.to_string()).unwrap();
+    let run = sandbox.equipped(run).env("ATOLL_SCRIPT", path).args(["--model", "scripted/default", "-p", "go"]).run();
+    run.ok();
+    let results = sandbox.results();
+    for held in &results[..2] {
+        assert!(text_of(&held["content"]).contains("handles (64)"), "{held:#}");
+    }
+    for other in &results[2..] {
+        assert_eq!(other["isError"], false, "{other:#}");
+    }
+}
+
 #[test]
 fn a_plugin_that_holds_walks_leaves_the_others_their_files_and_threads() {
     let sandbox = Sandbox::new();
@@ -177,19 +195,7 @@ fn a_plugin_that_holds_walks_leaves_the_others_their_files_and_threads() {
         {"tool": "bash", "arguments": {"command": "cat few/a.txt"}},
         {"tool": "find", "arguments": {"pattern": "*.txt", "path": "few"}},
     ]);
-    let script = json!({"turns": [{"calls": calls}, {"text": "done"}]});
-    let run = Command::after(&["sh", "-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
-    let path = sandbox.root().join("script.json");
-    fs::write(&path, script.to_string()).unwrap();
-    let run = sandbox.equipped(run).env("ATOLL_SCRIPT", path).args(["--model", "scripted/default", "-p", "go"]).run();
-    run.ok();
-    let results = sandbox.results();
-    for held in &results[..2] {
-        assert!(text_of(&held["content"]).contains("handles (64)"), "{held:#}");
-    }
-    for other in &results[2..] {
-        assert_eq!(other["isError"], false, "{other:#}");
-    }
+    two_are_held_up_and_no_other(&sandbox, &calls);
 }
 
 #[test]
@@ -310,18 +316,6 @@ fn a_plugin_that_opens_a_hundred_thousand_files_leaves_the_others_theirs() {
     // All of them at once, while the greedy one still holds what it has.
     let mut calls = vec![greedy.clone(), greedy];
     calls.extend(others);
-    let script = json!({"turns": [{"calls": calls}, {"text": "done"}]});
-    let run = Command::after(&["sh", "-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
-    let path = sandbox.root().join("script.json");
-    fs::write(&path, script.to_string()).unwrap();
-    let run = sandbox.equipped(run).env("ATOLL_SCRIPT", path).args(["--model", "scripted/default", "-p", "go"]).run();
-    run.ok();
-    let results = sandbox.results();
-    for held in &results[..2] {
-        assert!(text_of(&held["content"]).contains("handles (64)"), "{held:#}");
-    }
-    for other in &results[2..] {
-        assert_eq!(other["isError"], false, "{other:#}");
-    }
+    two_are_held_up_and_no_other(&sandbox, &json!(calls));
     assert_eq!(sandbox.read("b.txt"), "new\n");
 }

@@ -370,6 +370,29 @@ fn skills_of_a_trusted_project_can_be_read_and_not_changed() {
 }
 
 #[test]
+fn skills_of_the_user_can_be_read_and_not_changed_and_lead_nowhere_else() {
+    let sandbox = Sandbox::new();
+    let own = sandbox.home_file("skills/x/SKILL.md", "own\n");
+    let shared = sandbox.root().join("home/.agents/skills/y/SKILL.md");
+    fs::create_dir_all(shared.parent().unwrap()).unwrap();
+    fs::write(&shared, "shared\n").unwrap();
+    let settings = sandbox.home_file("settings.json", "{}");
+    symlink(&settings, own.with_file_name("link")).unwrap();
+    let call =
+        |tool: &str, arguments: Value| sandbox.atoll().args(["tool", "call", tool, &arguments.to_string()]).run();
+    for (skill, text) in [(&own, "own\n"), (&shared, "shared\n")] {
+        assert_eq!(call("read", json!({"path": skill})).ok().silent().stdout, text);
+        call("write", json!({"path": skill, "content": "changed"})).code(3);
+        call("edit", json!({"path": skill, "edits": [{"oldText": text, "newText": "changed"}]})).code(3);
+        assert_eq!(fs::read_to_string(skill).unwrap(), text);
+    }
+    let beside = own.with_file_name("../../settings.json");
+    for path in [settings, beside, own.with_file_name("link")] {
+        call("read", json!({"path": path})).code(3);
+    }
+}
+
+#[test]
 fn a_link_in_the_place_of_skills_opens_nothing_that_the_project_does_not_hold() {
     let sandbox = Sandbox::new();
     let secret = sandbox.root().join("secret");

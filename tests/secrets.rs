@@ -55,6 +55,8 @@ fn a_granted_secret_is_sent_to_a_granted_server_and_said_nowhere() {
         let expected = format!("Bearer {CANARY}");
         assert_eq!(server.requests()[0].header("authorization"), Some(expected.as_str()), "{name}");
         assert!(text(&record).contains("you sent [secret]") && !record.to_string().contains(CANARY), "{record:#}");
+        let data = json!({"body": ["you sent [secret]"], "you sent [secret]": true});
+        assert_eq!((&record["details"], &record["structuredContent"]), (&data, &data));
     }
     let log = log(&sandbox);
     assert!(!log.contains(CANARY), "{log}");

@@ -32,6 +32,13 @@ fn what_is_told_on_standard_error_does_nothing_to_the_terminal() {
     assert!(!line.contains('\u{1b}') && line.contains("a\\u{1b}[2J\\nforged"), "{line}");
 }
 
+#[test]
+fn what_a_failed_call_says_does_nothing_to_the_terminal() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.atoll().args(["tool", "call", "read", r#"{"path": "a\u001b[2J\rb"}"#]).run().code(1);
+    assert!(!run.stderr.contains(['\u{1b}', '\r']) && run.stderr.contains("a\\u{1b}[2J\\rb"), "{run:#?}");
+}
+
 fn fifo(path: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
 }

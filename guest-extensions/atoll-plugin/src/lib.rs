@@ -48,6 +48,7 @@ pub mod bindings;
 mod error;
 #[doc(hidden)]
 pub mod export;
+mod extension_type;
 mod output;
 mod stream;
 #[doc(hidden)]
@@ -58,6 +59,7 @@ pub use bindings::capabilities::atoll::plugin::{
     source, store, table, types, ui, workers,
 };
 pub use bindings::capabilities::{wit_future, wit_stream};
+pub use extension_type::{EventId, Exported, Extension};
 pub use stream::next_chunk;
 pub use tool::{Call, Tool, ToolInfo};
 pub use types::{Content, Error, ToolOutput};

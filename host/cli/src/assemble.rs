@@ -263,7 +263,7 @@ impl Parts {
             let PluginFiles { file, component, manifest, pin, .. } = files;
             let host = Arc::clone(&self.host);
             tokio::spawn(async move {
-                let plugin = UserPlugin { file, component, manifest, effective, pin };
+                let plugin = UserPlugin { file, component, manifest, effective, pin, origin: Origin::User };
                 host.load_user(plugin).await.map(|plugin| Loaded {
                     origin: Origin::User,
                     replaces,
@@ -331,11 +331,9 @@ impl Parts {
             };
             let effective = Effective::intersect(&files.manifest, granted.as_ref());
             let PluginFiles { file, component, manifest, pin, .. } = files;
-            let host = Arc::clone(&self.host);
-            let task =
-                tokio::spawn(
-                    async move { host.load_user(UserPlugin { file, component, manifest, effective, pin }).await },
-                );
+            let (host, origin) = (Arc::clone(&self.host), installed.origin);
+            let plugin = UserPlugin { file, component, manifest, effective, pin, origin };
+            let task = tokio::spawn(async move { host.load_user(plugin).await });
             loading.push((installed, replaces, task));
         }
         let mut loaded = Vec::new();

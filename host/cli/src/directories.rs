@@ -83,7 +83,12 @@ impl Directories {
         settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"))
     }
 
-    /// What plugins are told about places, with `cwd` as the workspace and these folders of skills.
+    /// The user's own folders of skills.
+    fn skills(&self) -> impl Iterator<Item = PathBuf> {
+        [self.atoll_home.join("skills"), self.home.join(".agents/skills")].into_iter().filter(|folder| folder.is_dir())
+    }
+
+    /// What plugins are told about places, with `cwd` as the workspace and these folders of skills beside the user's.
     pub(crate) fn places(&self, settings: &Settings, cwd: &Path, skills: Vec<PathBuf>) -> Places {
         Places {
             cwd: cwd.to_owned(),
@@ -93,7 +98,7 @@ impl Directories {
             sessions: self.cwd.join(self.all_sessions(settings)),
             // Not below the cache, which is out of reach of plugins: `read` has to reach what was spilled.
             spill: spill_folder(self.cache.join("spill")),
-            skills,
+            skills: self.skills().chain(skills).collect(),
             shell: settings.shell_path.clone(),
         }
     }

@@ -32,6 +32,13 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     plain(format_args!("atoll: {}", printable(&text.to_string())));
 }
 
+/// Writes lines to standard error, each as [`note`] would.
+pub(crate) fn lines(text: &str) {
+    for line in text.lines() {
+        plain(printable(line));
+    }
+}
+
 /// Writes a line to standard error as it is.
 pub(crate) fn plain(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");

@@ -1,5 +1,7 @@
 //! Between the contract's types and the host's. No decision is made here.
 
+pub(crate) mod extension;
+
 use atoll_table::{
     Content, Error, Registered, Tool, ToolOutput,
     model::{AssistantPiece, DoneReason, ModelEvent, ModelRequest, PromptMessage, ThinkingLevel, Usage},

@@ -4,6 +4,7 @@
 //! This crate must never know how the agent works: it runs tools and providers for whoever asks, through the
 //! traits of `atoll-table`.
 
+mod actor;
 mod aot_cache;
 mod approval;
 mod audit;
@@ -15,11 +16,13 @@ mod contract_check;
 mod convert;
 mod download;
 mod embedded_manifest;
+mod extension_plugin;
 mod files;
 mod http_client;
 mod imports;
 mod limits;
 mod linking;
+mod live_tools;
 mod loading;
 mod outcome;
 mod permits;

@@ -8,7 +8,11 @@ use std::{
 };
 
 use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
-use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
+use atoll_table::{
+    Error, Origin, Tool, ToolRunner,
+    extension::{Extension, Services},
+    model::ModelProvider,
+};
 use tokio::sync::Semaphore;
 use wasmtime::{
     Engine,
@@ -16,17 +20,20 @@ use wasmtime::{
 };
 
 use crate::{
+    actor::{Home, OnDemand, Recipe},
     aot_cache::AotCache,
     approval::{Approvals, Approver},
     audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
+    extension_plugin::{ExtensionPlugin, Generation},
     files::{MutationLocks, OpenFiles, Walks},
     http_client::HttpClient,
     linking,
+    live_tools::LiveTools,
     permits::Permits,
     processes::Confinement,
-    provider_plugin::ProviderPlugin,
+    provider_plugin::{ProviderPlugin, QUEUE},
     state::{Places, PluginContext, PluginState, SecretSource, Shared},
     tool_plugin::ToolPlugin,
     workers::WorkerPlugin,
@@ -61,6 +68,8 @@ pub struct UserPlugin {
     pub effective: Effective,
     /// What its grants are pinned to. The component's digest has to be that of `component`.
     pub pin: Pin,
+    /// Where it comes from: the user, or a project.
+    pub origin: Origin,
 }
 
 /// A plugin, ready to use.
@@ -73,7 +82,15 @@ pub struct LoadedPlugin {
     pub tools: Option<(Vec<Tool>, Arc<dyn ToolRunner>)>,
     /// Its provider, if it exports one.
     pub provider: Option<Arc<dyn ModelProvider>>,
-    pub extension: Option<Arc<dyn atoll_table::extension::Extension>>,
+    /// The extension that it is, if it is one. Nobody has started it.
+    pub extension: Option<Arc<dyn Extension>>,
+}
+
+/// Where a component comes from.
+struct Pedigree {
+    pin: Option<Pin>,
+    origin: Origin,
+    is_concurrent: bool,
 }
 
 /// What a file is, found out without running it.
@@ -118,6 +135,7 @@ impl PluginHost {
             audit: OnceLock::new(),
             secrets: OnceLock::new(),
             approvals: Approvals::default(),
+            services: OnceLock::new(),
         };
         Ok(Self { engine, shared: Arc::new(shared), cache })
     }
@@ -136,8 +154,6 @@ impl PluginHost {
     pub fn set_audit_log(&self, log: AuditLog) {
         let _ = self.shared.audit.set(log);
     }
-
-    pub fn set_services(&self, _: atoll_table::extension::Services) {}
 
     /// Where secrets of the user's are looked up, each when a plugin first uses one that its manifest asks for and that it
     /// is granted. The first source counts.
@@ -159,6 +175,11 @@ impl PluginHost {
         self.shared.approvals.set(approver);
     }
 
+    /// What extensions reach of the session. To be called before the first of them starts; the first counts.
+    pub fn set_services(&self, services: Services) {
+        let _ = self.shared.services.set(services);
+    }
+
     /// Loads a built-in plugin. Nothing is compiled.
     ///
     /// # Errors
@@ -174,7 +195,9 @@ impl PluginHost {
     pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
         let (manifest, component) = self.builtin_component(builtin)?;
         let effective = Effective::builtin_with(&manifest, added);
-        self.finish(&component, manifest, effective, None).await
+        // What is built here is written with the Rust SDK, which lifts asynchronously.
+        let pedigree = Pedigree { pin: None, origin: Origin::Builtin, is_concurrent: true };
+        self.finish(&component, manifest, effective, pedigree).await
     }
 
     fn builtin_component(&self, builtin: &Builtin) -> Result<(Manifest, Component), Error> {
@@ -194,7 +217,9 @@ impl PluginHost {
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let component = self.compile(&plugin.file, &plugin.component, &plugin.pin.component).await?;
-        self.finish(&component, plugin.manifest, plugin.effective, Some(plugin.pin))
+        let is_concurrent = contract_check::is_concurrent(&plugin.component);
+        let pedigree = Pedigree { pin: Some(plugin.pin), origin: plugin.origin, is_concurrent };
+        self.finish(&component, plugin.manifest, plugin.effective, pedigree)
             .await
             .map_err(|error| in_file(&plugin.file, error))
     }
@@ -287,7 +312,7 @@ impl PluginHost {
         component: &Component,
         manifest: Manifest,
         effective: Effective,
-        pin: Option<Pin>,
+        pedigree: Pedigree,
     ) -> Result<LoadedPlugin, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
@@ -308,35 +333,59 @@ impl PluginHost {
         let context = Arc::new(PluginContext {
             name: name.clone(),
             limits: self.limits(&manifest),
-            pin,
+            origin: pedigree.origin,
+            pin: pedigree.pin,
             granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
             walks: Walks::of_plugin(&self.shared.walks, &open_files),
             open_files,
             worker: OnceLock::new(),
             runner: OnceLock::new(),
+            extension: OnceLock::new(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
         });
+        let unfit = |reason: wasmtime::Error| {
+            Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", context.name))
+        };
         let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None };
         if surface.exports.contains("worker") {
-            let worker = WorkerPlugin::new(self.engine.clone(), pre.clone()).map_err(|reason| {
-                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
-            })?;
+            let worker = WorkerPlugin::new(self.engine.clone(), pre.clone()).map_err(unfit)?;
             context.worker.get_or_init(|| worker);
         }
+        let extension = if surface.exports.contains("extension") {
+            let queue = usize::try_from(context.limits.queue).unwrap_or(usize::MAX);
+            let recipe = Recipe::new(self.engine.clone(), pre.clone(), Arc::clone(&context), &surface.exports, queue);
+            let recipe = Arc::new(recipe.map_err(unfit)?);
+            let generation = Generation { recipe, is_concurrent: pedigree.is_concurrent };
+            let extension = ExtensionPlugin::new(generation, pedigree.origin);
+            context.extension.get_or_init(|| Arc::downgrade(extension.inner()));
+            loaded.extension = Some(Arc::new(extension.clone()));
+            Some(extension)
+        } else {
+            None
+        };
         if surface.exports.contains("tools") {
-            let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(|reason| {
-                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
-            })?;
+            let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(unfit)?;
             let tools = plugin.list().await?;
-            let runner: Arc<dyn ToolRunner> = Arc::new(plugin);
+            let runner: Arc<dyn ToolRunner> = match &extension {
+                Some(extension) => Arc::new(LiveTools::new(extension.clone())),
+                None => Arc::new(plugin),
+            };
             context.runner.get_or_init(|| Arc::downgrade(&runner));
             loaded.tools = Some((tools, runner));
         }
         if surface.exports.contains("provider") {
-            loaded.provider = Some(Arc::new(ProviderPlugin::start(self.engine.clone(), pre, context).await?));
+            let home: Arc<dyn Home> = match extension {
+                Some(extension) => Arc::new(extension),
+                None => {
+                    let (engine, context) = (self.engine.clone(), Arc::clone(&context));
+                    let recipe = Recipe::new(engine, pre.clone(), context, &surface.exports, QUEUE).map_err(unfit)?;
+                    Arc::new(OnDemand::new(Arc::new(recipe)))
+                }
+            };
+            loaded.provider = Some(Arc::new(ProviderPlugin::start(&self.engine, &pre, context, home).await?));
         }
         Ok(loaded)
     }

@@ -7,7 +7,12 @@ use std::{
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
-use atoll_table::{Content, Error, Progress, TableAccess, ToolRunner, model::Secret};
+use atoll_table::{
+    Content, Error, Progress, TableAccess, ToolOutput, ToolRunner,
+    extension::{Services, Who},
+    model::Secret,
+};
+use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
@@ -15,7 +20,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
 use crate::{
     approval::Approvals,
     audit::AuditLog,
-    call::{Call, OwnThread},
+    call::{Call, Clock, OwnThread},
     config::Ticker,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
@@ -53,6 +58,22 @@ pub struct Places {
 }
 
 impl Places {
+    /// A workspace and nothing else.
+    #[cfg(test)]
+    pub(crate) fn of_workspace(cwd: &std::path::Path) -> Self {
+        let nowhere = PathBuf::new;
+        Self {
+            cwd: cwd.to_owned(),
+            home: nowhere(),
+            atoll_home: nowhere(),
+            cache: nowhere(),
+            sessions: nowhere(),
+            spill: nowhere(),
+            skills: Vec::new(),
+            shell: None,
+        }
+    }
+
     /// What the project in the working directory says of itself: what decides about its settings, plugins and skills.
     pub(crate) fn project(&self) -> PathBuf {
         self.cwd.join(PROJECT_FOLDER)
@@ -92,6 +113,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: OnceLock<SecretSource>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
+    /// What extensions reach of the session.
+    pub(crate) services: OnceLock<Services>,
 }
 
 /// Looks up a secret of the user's by its name, once it is known that a plugin may use it. May block.
@@ -108,6 +131,8 @@ pub(crate) struct GrantedSecret {
 /// What all instances of one plugin share.
 pub(crate) struct PluginContext {
     pub(crate) name: String,
+    /// Where it comes from.
+    pub(crate) origin: atoll_table::Origin,
     /// The component that its grants are pinned to; none for a built-in plugin.
     pub(crate) pin: Option<Pin>,
     pub(crate) granted: RwLock<Granted>,
@@ -119,6 +144,8 @@ pub(crate) struct PluginContext {
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.
     pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
+    /// The extension that it is, if it is one.
+    pub(crate) extension: OnceLock<Weak<crate::extension_plugin::Inner>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
@@ -140,6 +167,11 @@ impl From<Effective> for Granted {
 }
 
 impl PluginContext {
+    /// Who it is for whoever serves extensions.
+    pub(crate) fn who(&self) -> Who {
+        Who { plugin: self.name.clone(), origin: self.origin }
+    }
+
     /// What it may do now.
     pub(crate) fn effective(&self) -> Arc<Effective> {
         Arc::clone(&self.granted.read().unwrap_or_else(PoisonError::into_inner).effective)
@@ -162,17 +194,21 @@ impl PluginContext {
     }
 }
 
-/// What an instance needs to know of a call that it carries out.
+/// What an instance needs to know of a call, an event or a command that it carries out.
 pub(crate) struct RunningCall {
     /// Where partial results go.
     pub(crate) progress: Progress,
-    /// The table, as this call may use it.
-    pub(crate) table: Arc<dyn TableAccess>,
+    /// The table, as this may use it; none before it has been used, if it is no call.
+    pub(crate) table: Option<Arc<dyn TableAccess>>,
     /// Closed once nobody waits for what it gives.
     pub(crate) wanted: watch::Receiver<()>,
+    /// How long it takes.
+    pub(crate) clock: Arc<Clock>,
+    /// How many calls are around those that it makes.
+    pub(crate) below: u32,
 }
 
-/// The calls that an instance carries out, by their ids.
+/// What an instance carries out, by its id.
 pub(crate) type RunningCalls = Arc<Mutex<HashMap<String, RunningCall>>>;
 
 /// What a store holds.
@@ -186,6 +222,8 @@ pub(crate) struct PluginState {
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
     pub(crate) log_lines: u32,
+    /// It is the living instance of an extension, which does things of its own accord.
+    pub(crate) is_extension: bool,
     /// That of an instance which does a share of another's work.
     pub(crate) own_thread: Option<OwnThread>,
 }
@@ -251,8 +289,17 @@ impl PluginContext {
         }
     }
 
-    /// Takes the secrets out of the texts of a result.
-    pub(crate) fn redact(&self, content: &mut [Content]) {
+    /// Takes the secrets out of a result.
+    pub(crate) fn redact(&self, output: &mut ToolOutput) {
+        self.redact_parts(&mut output.content, [&mut output.details, &mut output.structured]);
+    }
+
+    /// Takes the secrets out of texts and data that a call gives.
+    pub(crate) fn redact_parts<'a>(
+        &self,
+        content: &mut [Content],
+        data: impl IntoIterator<Item = &'a mut Option<Value>>,
+    ) {
         if self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
@@ -261,6 +308,29 @@ impl PluginContext {
                 *text = self.redacted(text);
             }
         }
+        for value in data.into_iter().flatten() {
+            self.redact_data(value);
+        }
+    }
+
+    fn redact_data(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.redacted(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_data(item)),
+            Value::Object(fields) => {
+                let known = std::mem::take(fields);
+                fields.extend(known.into_iter().map(|(name, mut value)| {
+                    self.redact_data(&mut value);
+                    (self.redacted(&name), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// What is said of an answer that ended before its end, if nothing better is known.
+    pub(crate) fn stopped(&self) -> String {
+        format!("the plugin {} stopped in the middle of its answer", self.name)
     }
 
     /// A new store for an instance of this plugin.
@@ -303,6 +373,7 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
             log_lines: 0,
+            is_extension: false,
             own_thread,
         };
         let mut store = Store::new(engine, state);

@@ -123,8 +123,9 @@ impl ToolRunner for ToolPlugin {
             let permit = self.context.shared.permits.call(invocation.depth, self.places).await?;
             // The instance goes with the call, so nothing of it is left to be told that nobody waits.
             let (_waiting, wanted) = watch::channel(());
-            let running = RunningCall { progress, table: invocation.table, wanted };
             let context = Call::new(&self.context, &invocation.id);
+            let (clock, below) = (Arc::clone(&context.clock), invocation.depth.saturating_add(1));
+            let running = RunningCall { progress, table: Some(invocation.table), wanted, clock, below };
             let call = tools::Invocation {
                 id: invocation.id,
                 parent_id: invocation.parent_id,
@@ -150,7 +151,7 @@ impl ToolRunner for ToolPlugin {
                 return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
             }
             let mut output = convert::output_from_wit(&self.context.name, output)?;
-            self.context.redact(&mut output.content);
+            self.context.redact(&mut output);
             Ok(output)
         })
     }

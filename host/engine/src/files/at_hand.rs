@@ -101,16 +101,7 @@ mod tests {
         let manifest = "name = \"x\"\nversion = \"1.0.0\"\ncontract = \"0.1\"\n\
                         [[files]]\nroot = \"$workspace\"\nreason = \"x\"\n";
         let manifest = Manifest::parse(manifest, "plugin.toml").unwrap();
-        let places = Places {
-            cwd: workspace.to_owned(),
-            home: PathBuf::new(),
-            atoll_home,
-            cache: PathBuf::new(),
-            sessions: PathBuf::new(),
-            spill: PathBuf::new(),
-            skills: Vec::new(),
-            shell: None,
-        };
+        let places = Places { atoll_home, ..Places::of_workspace(workspace) };
         Roots::open("x", &Effective::intersect(&manifest, Some(&manifest.wants)), &places)
     }
 

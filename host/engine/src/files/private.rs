@@ -61,7 +61,7 @@ enum Linked {
 }
 
 impl Private {
-    /// `named`: what the user granted by its own name.
+    /// `named`: what the user granted by its own name. Skills are there to be read, wherever they are.
     pub(super) fn new(places: &Places, named: Vec<(PathBuf, Access)>) -> Self {
         let mut own = Vec::new();
         for path in [&places.atoll_home, &places.cache, &places.sessions] {
@@ -84,8 +84,10 @@ impl Private {
         let project: Vec<PathBuf> = resolve_existing(&project).into_iter().chain([cleaned(&project)]).collect();
         let proc_disk = fs::metadata(PROC).ok().map(|facts| facts.dev());
         // A grant for a place elsewhere, at which somebody put a link to here, does not name what is here.
+        let skills = places.skills.iter().map(|folder| (folder.clone(), Access::Read));
         let by_name = named
             .into_iter()
+            .chain(skills)
             .filter(|(path, _)| own.iter().chain(&project).any(|kept| path.starts_with(kept)) || is_below_proc(path))
             .flat_map(|(path, access)| {
                 [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (cleaned(&path), access)]

@@ -82,8 +82,10 @@ impl contract::progress::Host for PluginState {
         self.plugin.trap_on_bytes(content.iter().map(size).sum::<usize>() + details.as_ref().map_or(0, String::len))?;
         let sink = lock(&self.running).get(&call_id).map(|call| Arc::clone(&call.progress));
         if let Some(sink) = sink {
-            let details = details.and_then(|text| serde_json::from_str(&text).ok());
-            sink(content.into_iter().map(convert::content_from_wit).collect(), details);
+            let mut details = details.and_then(|text| serde_json::from_str(&text).ok());
+            let mut content: Vec<_> = content.into_iter().map(convert::content_from_wit).collect();
+            self.plugin.redact_parts(&mut content, [&mut details]);
+            sink(content, details);
         }
         Ok(())
     }

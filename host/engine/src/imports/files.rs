@@ -439,7 +439,6 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
 
     use atoll_caps::{Effective, Manifest};
 
@@ -454,16 +453,7 @@ mod tests {
                         [[files]]\nroot = \"$workspace\"\nreason = \"x\"\n";
         let manifest = Manifest::parse(manifest, "plugin.toml").unwrap();
         let effective = Effective::intersect(&manifest, Some(&manifest.wants));
-        let places = Places {
-            cwd: folder.path().to_owned(),
-            home: PathBuf::new(),
-            atoll_home: PathBuf::new(),
-            cache: PathBuf::new(),
-            sessions: PathBuf::new(),
-            spill: PathBuf::new(),
-            skills: Vec::new(),
-            shell: None,
-        };
+        let places = Places::of_workspace(folder.path());
         let roots = Roots::open("x", &effective, &places);
         let paths = vec!["a.txt".to_owned(); 3];
         let wanted = Arc::new(());

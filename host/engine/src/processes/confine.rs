@@ -227,16 +227,7 @@ mod tests {
     use super::*;
 
     fn shown(workspace: &Path, hidden: &[PathBuf]) -> Result<String, String> {
-        let places = Places {
-            cwd: workspace.to_owned(),
-            home: PathBuf::new(),
-            atoll_home: PathBuf::new(),
-            cache: PathBuf::new(),
-            sessions: PathBuf::new(),
-            spill: PathBuf::new(),
-            skills: Vec::new(),
-            shell: None,
-        };
+        let places = Places::of_workspace(workspace);
         let words = mounts(workspace, hidden, &places)?;
         Ok(words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
     }

@@ -138,7 +138,12 @@ impl Tool for Misbehave {
                 }
                 response.done.await?;
                 let body = String::from_utf8_lossy(&body).into_owned();
-                return Ok(ToolOutput::text(format!("{} {body}", response.status)));
+                let data = json!({ "body": [&body], body.as_str(): true }).to_string();
+                return Ok(ToolOutput {
+                    details: Some(data.clone()),
+                    structured: Some(data),
+                    ..ToolOutput::text(format!("{} {body}", response.status))
+                });
             }
             "read" => {
                 let bytes = files::read(target, None).await?;
