@@ -18,6 +18,7 @@ mod command_line;
 mod common;
 mod demo;
 mod edit_tool;
+mod extension_engine;
 mod file_promises;
 mod file_promises_races;
 mod file_reach;
