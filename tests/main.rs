@@ -18,6 +18,7 @@ mod command_line;
 mod common;
 mod demo;
 mod edit_tool;
+mod extension_engine;
 mod extension_faults;
 mod extension_loading;
 mod extension_reentrancy;

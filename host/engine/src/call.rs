@@ -208,6 +208,11 @@ impl Call {
         lock(&self.refused).insert((capability, target.to_owned()));
     }
 
+    /// Whether it is one call, and not the life of an instance.
+    pub(crate) fn is_one(&self) -> bool {
+        self.is_one
+    }
+
     /// Whether a person may be asked in it.
     pub(crate) fn asks(&self) -> bool {
         !self.describes

@@ -25,6 +25,7 @@ mod linking;
 mod live_tools;
 mod loading;
 mod outcome;
+mod output_lines;
 mod permits;
 mod processes;
 mod provider_plugin;

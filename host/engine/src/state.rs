@@ -14,8 +14,9 @@ use atoll_table::{
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
+use tracing::Level;
 use wasmtime::{Store, component::ResourceTable};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
     approval::Approvals,
@@ -25,13 +26,11 @@ use crate::{
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
+    output_lines::{Allowance, MAX_LINE, OutputLines},
     permits::Permits,
     processes::Confinement,
     workers::WorkerPlugin,
 };
-
-/// How much of what a guest writes to its standard error is kept to explain a crash, in bytes.
-const STDERR_KEPT: usize = 16 << 10;
 
 /// The folder in a project's directory that holds what it says to Atoll. No plugin and no confined program changes it.
 pub const PROJECT_FOLDER: &str = ".atoll";
@@ -221,7 +220,8 @@ pub(crate) struct PluginState {
     pub(crate) call: Arc<Call>,
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
-    pub(crate) log_lines: u32,
+    /// How much it may still log.
+    pub(crate) log: Arc<Mutex<Allowance>>,
     /// It is the living instance of an extension, which does things of its own accord.
     pub(crate) is_extension: bool,
     /// That of an instance which does a share of another's work.
@@ -238,7 +238,7 @@ impl WasiView for PluginState {
 pub(crate) struct Prepared {
     pub(crate) store: Store<PluginState>,
     pub(crate) meter: Arc<CpuMeter>,
-    pub(crate) stderr: MemoryOutputPipe,
+    pub(crate) stderr: OutputLines,
     pub(crate) running: RunningCalls,
 }
 
@@ -333,6 +333,27 @@ impl PluginContext {
         format!("the plugin {} stopped in the middle of its answer", self.name)
     }
 
+    /// Writes a line into the plugin's log, if its instance may still write some.
+    pub(crate) fn log_line(&self, allowance: &Mutex<Allowance>, level: Level, line: &str) {
+        let (may, is_last) = lock(allowance).take();
+        if !may {
+            return;
+        }
+        let line = self.redacted(line);
+        let line = line.get(..line.floor_char_boundary(MAX_LINE)).unwrap_or_default();
+        let plugin = self.name.as_str();
+        match level {
+            Level::TRACE => tracing::trace!(target: "plugin", plugin, "{line}"),
+            Level::DEBUG => tracing::debug!(target: "plugin", plugin, "{line}"),
+            Level::INFO => tracing::info!(target: "plugin", plugin, "{line}"),
+            Level::WARN => tracing::warn!(target: "plugin", plugin, "{line}"),
+            Level::ERROR => tracing::error!(target: "plugin", plugin, "{line}"),
+        }
+        if is_last {
+            tracing::warn!(target: "plugin", plugin, "it logs too much; lines are dropped from here on");
+        }
+    }
+
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
         self.metered_store(engine, Arc::new(CpuMeter::new(budget, &self.limits)), call, None)
@@ -358,9 +379,18 @@ impl PluginContext {
         call: Arc<Call>,
         own_thread: Option<OwnThread>,
     ) -> Prepared {
-        let stderr = MemoryOutputPipe::new(STDERR_KEPT);
+        let log = Arc::new(Mutex::new(Allowance::new(call.is_one())));
+        let lines = |level| {
+            let (plugin, log) = (Arc::downgrade(self), Arc::clone(&log));
+            OutputLines::new(move |line| {
+                if let Some(plugin) = plugin.upgrade() {
+                    plugin.log_line(&log, level, line);
+                }
+            })
+        };
+        let (stdout, stderr) = (lines(Level::INFO), lines(Level::WARN));
         let mut wasi = WasiCtx::builder();
-        wasi.stderr(stderr.clone()).max_random_size(1 << 20);
+        wasi.stdout(stdout).stderr(stderr.clone()).max_random_size(1 << 20);
         let running = RunningCalls::default();
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
@@ -372,7 +402,7 @@ impl PluginContext {
             call,
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
-            log_lines: 0,
+            log,
             is_extension: false,
             own_thread,
         };
@@ -388,7 +418,7 @@ impl PluginContext {
     }
 
     /// The error for what ended one of its instances.
-    pub(crate) fn explain(&self, reason: &wasmtime::Error, stderr: &MemoryOutputPipe) -> Error {
+    pub(crate) fn explain(&self, reason: &wasmtime::Error, stderr: &OutputLines) -> Error {
         let said = stderr.contents();
         let said = String::from_utf8_lossy(&said);
         let line = panic_line(&said);
