@@ -219,7 +219,8 @@ fn no_child_outlives_the_host_whatever_ends_it() {
     let does = at("turn-start", &leak);
     sandbox.installed_puppet("leaks");
     sandbox.direct(&[("leaks", does)]);
-    let script = one_call("bash", &json!({"command": "until test -s pid; do sleep 0.01; done; echo ready; sleep 986"}));
+    let script =
+        one_call("bash", &json!({"command": "until test -s pid; do sleep 0.01; done; echo re''ady; sleep 986"}));
     let running = sandbox.scripted(&script).args(["--mode", "json", "go"]).start();
     running.wait_for_output("ready");
     running.signal(rustix::process::Signal::KILL);

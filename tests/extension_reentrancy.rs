@@ -19,7 +19,7 @@ fn a_tool_of_an_extension_that_triggers_its_own_handler_does_not_deadlock() {
         "answers": {"tool-result": [{"when": "alpha", "patch": {"text": "beta"}}]}, "record": "entry"});
     sandbox.with_puppets(&[("self", does)], &one_call("own", &json!({}))).arg("go").run().ok();
     let text = text_of(&sandbox.results()[0]["content"]);
-    assert_eq!(text, "beta", "the handler saw the outer result, whose text holds the inner one");
+    assert!(text.contains("beta") && !text.contains("alpha"), "the inner result was patched: {text}");
     let told = sandbox.told();
     let calls: Vec<&str> = told
         .iter()
@@ -50,11 +50,8 @@ fn two_extensions_that_call_each_other_end_at_the_limit_of_nesting() {
         .args(["--mode", "json", "go"])
         .run()
         .ok();
-    let limited = json_lines(&run.stdout)
-        .into_iter()
-        .filter(|event| event["type"] == "tool_execution_end")
-        .any(|event| event.to_string().contains("nesting"));
-    assert!(limited, "{}", run.stdout);
+    // The outermost call, and as many in it as calls may nest.
+    assert_eq!(most_at_once(&run.stdout), 9);
     assert_eq!(sandbox.results().len(), 1);
 }
 
@@ -66,9 +63,25 @@ fn a_handler_that_calls_tools_without_saying_for_what_ends_at_the_limit_too() {
     let run = sandbox
         .with_puppets(&[("endless", does)], &one_call("bash", &json!({"command": "ls"})))
         .args(["--mode", "json", "go"])
-        .run();
-    let run = run.ok();
-    assert!(run.stdout.contains("nesting"), "{}", run.stdout);
+        .run()
+        .ok();
+    assert_eq!(most_at_once(&run.stdout), 9);
+}
+
+/// How many calls were under way at once, each but the first in the one before it.
+fn most_at_once(stdout: &str) -> usize {
+    let mut open: usize = 0;
+    let mut most = 0;
+    for event in json_lines(stdout) {
+        match event["type"].as_str() {
+            Some("tool_execution_start") => open += 1,
+            Some("tool_execution_end") => open -= 1,
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    assert_eq!(open, 0, "a call has no end");
+    most
 }
 
 /// The watcher sleeps for longer than the test may take, and nobody waits for it.
@@ -105,7 +118,7 @@ fn a_handler_that_never_ends_is_given_up_and_told_so() {
     let text = text_of(&sandbox.results()[0]["content"]);
     assert!(text.contains("event-ms") && text.contains("late"), "{text}");
     assert_eq!(sandbox.stored("late", "cancelled").as_deref(), Some("yes"));
-    assert_eq!(run.stderr.matches("failed at context").count(), 1, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("failed at context: stopped").count(), 1, "{}", run.stderr);
 }
 
 #[test]
