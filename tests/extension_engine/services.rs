@@ -145,7 +145,8 @@ impl TableAccess for TableOf {
         self.part.0.registered.lock().unwrap().extend(added);
         Box::pin(async { Ok(()) })
     }
-    fn unregister(&self, _: Vec<String>) -> BoxFuture<'_, Result<(), Error>> {
+    fn unregister(&self, names: Vec<String>) -> BoxFuture<'_, Result<(), Error>> {
+        self.part.0.table.lock().unwrap().push(format!("withdrawn: {}", names.join(" ")));
         Box::pin(async { Ok(()) })
     }
 }
@@ -322,6 +323,14 @@ impl World {
             failures.send_modify(|failures| failures.push((name.to_owned(), kind, error.clone())));
         }));
         loaded
+    }
+
+    /// Another puppet, with these settings, that takes over from the one of its name.
+    pub(super) async fn replace(&self, plugin: &LoadedPlugin, settings: &Value) -> Result<Arc<Subscription>, Error> {
+        self.settings("puppet", settings);
+        let manifest = include_str!("../plugins/puppet/plugin.toml");
+        let new = self.host.load_replacement(self.plugin("puppet", test_plugin("puppet"), manifest)).await?;
+        plugin.live.as_ref().unwrap().replace(new).await
     }
 
     /// A puppet that runs.

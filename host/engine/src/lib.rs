@@ -39,6 +39,7 @@ pub use audit::AuditLog;
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
 pub use embedded_manifest::{embed_manifest, embedded_manifest};
+pub use extension_plugin::{LiveExtension, Replacement};
 pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, check_component, read_component};
 pub use processes::{find_bubblewrap, spill_folder, stop_starting as stop_starting_processes};
 pub use state::{PROJECT_FOLDER, Places, SecretSource};

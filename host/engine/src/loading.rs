@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, RwLock, mpsc},
+    sync::{Arc, Mutex, OnceLock, RwLock, mpsc},
     time::Duration,
 };
 
@@ -26,11 +26,10 @@ use crate::{
     audit::{AuditLog, Uses, Verdict},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
-    extension_plugin::{ExtensionPlugin, Generation},
+    extension_plugin::{ExtensionPlugin, Generation, LiveExtension, Replacement},
     files::{MutationLocks, OpenFiles, Walks},
     http_client::HttpClient,
     linking,
-    live_tools::LiveTools,
     permits::Permits,
     processes::Confinement,
     provider_plugin::{ProviderPlugin, QUEUE},
@@ -84,6 +83,8 @@ pub struct LoadedPlugin {
     pub provider: Option<Arc<dyn ModelProvider>>,
     /// The extension that it is, if it is one. Nobody has started it.
     pub extension: Option<Arc<dyn Extension>>,
+    /// The same, for whoever reloads it.
+    pub live: Option<LiveExtension>,
 }
 
 /// Where a component comes from.
@@ -307,16 +308,17 @@ impl PluginHost {
         Ok(component)
     }
 
-    async fn finish(
+    /// Checks and links a component.
+    fn link(
         &self,
         component: &Component,
-        manifest: Manifest,
+        manifest: &Manifest,
         effective: Effective,
         pedigree: Pedigree,
-    ) -> Result<LoadedPlugin, Error> {
+    ) -> Result<Linked, Error> {
         let name = manifest.name.as_str().to_owned();
         let surface = contract_check::surface(&self.engine, component);
-        contract_check::check_declared(&manifest)?;
+        contract_check::check_declared(manifest)?;
         let can_ask = self.shared.approvals.can_ask();
         if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
             if let Error::Denied { capability, .. } = &error {
@@ -328,11 +330,11 @@ impl PluginHost {
         }
         let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective, can_ask)
             .and_then(|linker| linker.instantiate_pre(component))
-            .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
+            .map_err(|reason| unfit(&name, &reason))?;
         let open_files = OpenFiles::of_plugin(&self.shared.open_files);
         let context = Arc::new(PluginContext {
-            name: name.clone(),
-            limits: self.limits(&manifest),
+            name,
+            limits: self.limits(manifest),
             origin: pedigree.origin,
             pin: pedigree.pin,
             granted: RwLock::new(effective.into()),
@@ -342,52 +344,121 @@ impl PluginHost {
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             extension: OnceLock::new(),
+            added: Mutex::default(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
         });
-        let unfit = |reason: wasmtime::Error| {
-            Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", context.name))
-        };
-        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None };
         if surface.exports.contains("worker") {
-            let worker = WorkerPlugin::new(self.engine.clone(), pre.clone()).map_err(unfit)?;
+            let worker = WorkerPlugin::new(self.engine.clone(), pre.clone());
+            let worker = worker.map_err(|reason| unfit(&context.name, &reason))?;
             context.worker.get_or_init(|| worker);
         }
-        let extension = if surface.exports.contains("extension") {
-            let queue = usize::try_from(context.limits.queue).unwrap_or(usize::MAX);
-            let recipe = Recipe::new(self.engine.clone(), pre.clone(), Arc::clone(&context), &surface.exports, queue);
-            let recipe = Arc::new(recipe.map_err(unfit)?);
-            let generation = Generation { recipe, is_concurrent: pedigree.is_concurrent };
-            let extension = ExtensionPlugin::new(generation, pedigree.origin);
-            context.extension.get_or_init(|| Arc::downgrade(extension.inner()));
-            loaded.extension = Some(Arc::new(extension.clone()));
-            Some(extension)
-        } else {
-            None
-        };
-        if surface.exports.contains("tools") {
-            let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(unfit)?;
-            let tools = plugin.list().await?;
-            let runner: Arc<dyn ToolRunner> = match &extension {
-                Some(extension) => Arc::new(LiveTools::new(extension.clone())),
-                None => Arc::new(plugin),
-            };
-            context.runner.get_or_init(|| Arc::downgrade(&runner));
-            loaded.tools = Some((tools, runner));
+        Ok(Linked { pre, context, surface, is_concurrent: pedigree.is_concurrent })
+    }
+
+    async fn finish(
+        &self,
+        component: &Component,
+        manifest: Manifest,
+        effective: Effective,
+        pedigree: Pedigree,
+    ) -> Result<LoadedPlugin, Error> {
+        let origin = pedigree.origin;
+        let linked = self.link(component, &manifest, effective, pedigree)?;
+        let name = linked.context.name.clone();
+        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None, live: None };
+        let tools = linked.tools(&self.engine).await?;
+        if linked.surface.exports.contains("extension") {
+            let listed = tools.map(|(tools, _)| tools);
+            let extension = ExtensionPlugin::new(linked.generation(&self.engine, listed.as_deref())?, origin);
+            loaded.tools = listed.map(|tools| (tools, Arc::clone(extension.inner().runner())));
+            loaded.provider = linked.provider(&self.engine, || Ok(Arc::new(extension.clone()))).await?;
+            loaded.live = Some(LiveExtension(extension.clone()));
+            loaded.extension = Some(Arc::new(extension));
+            return Ok(loaded);
         }
-        if surface.exports.contains("provider") {
-            let home: Arc<dyn Home> = match extension {
-                Some(extension) => Arc::new(extension),
-                None => {
-                    let (engine, context) = (self.engine.clone(), Arc::clone(&context));
-                    let recipe = Recipe::new(engine, pre.clone(), context, &surface.exports, QUEUE).map_err(unfit)?;
-                    Arc::new(OnDemand::new(Arc::new(recipe)))
-                }
-            };
-            loaded.provider = Some(Arc::new(ProviderPlugin::start(&self.engine, &pre, context, home).await?));
-        }
+        loaded.tools = tools.map(|(tools, runner)| {
+            linked.context.runner.get_or_init(|| Arc::downgrade(&runner));
+            (tools, runner)
+        });
+        let on_demand = || Ok(Arc::new(OnDemand::new(linked.recipe(&self.engine, QUEUE)?)) as Arc<dyn Home>);
+        loaded.provider = linked.provider(&self.engine, on_demand).await?;
         Ok(loaded)
+    }
+
+    /// Loads a component that is to take over from a running extension of the same name. It is compiled, checked, linked
+    /// and asked for its tools, but not started.
+    ///
+    /// # Errors
+    /// As [`Self::load_user`], and `invalid-arguments` if it is no extension.
+    pub async fn load_replacement(&self, plugin: UserPlugin) -> Result<Replacement, Error> {
+        let UserPlugin { file, component: bytes, manifest, effective, pin, origin } = plugin;
+        let component = self.compile(&file, &bytes, &pin.component).await?;
+        let is_concurrent = contract_check::is_concurrent(&bytes);
+        let load = async {
+            let linked =
+                self.link(&component, &manifest, effective, Pedigree { pin: Some(pin), origin, is_concurrent })?;
+            if !linked.surface.exports.contains("extension") {
+                return Err(Error::InvalidArguments(format!(
+                    "the plugin {} is no extension any more; start anew to have its tools",
+                    linked.context.name
+                )));
+            }
+            let tools = linked.tools(&self.engine).await?;
+            Ok(Replacement(linked.generation(&self.engine, tools.as_ref().map(|(tools, _)| tools.as_slice()))?))
+        };
+        load.await.map_err(|error| in_file(&file, error))
+    }
+}
+
+fn unfit(name: &str, reason: &wasmtime::Error) -> Error {
+    Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}"))
+}
+
+/// A component that can be instantiated.
+struct Linked {
+    pre: InstancePre<PluginState>,
+    context: Arc<PluginContext>,
+    surface: Surface,
+    is_concurrent: bool,
+}
+
+impl Linked {
+    fn recipe(&self, engine: &Engine, queue: usize) -> Result<Arc<Recipe>, Error> {
+        let (pre, context) = (self.pre.clone(), Arc::clone(&self.context));
+        let recipe = Recipe::new(engine.clone(), pre, context, &self.surface.exports, queue);
+        Ok(Arc::new(recipe.map_err(|reason| unfit(&self.context.name, &reason))?))
+    }
+
+    fn generation(&self, engine: &Engine, tools: Option<&[Tool]>) -> Result<Generation, Error> {
+        let queue = usize::try_from(self.context.limits.queue).unwrap_or(usize::MAX);
+        let tools = tools.unwrap_or_default().to_vec();
+        Ok(Generation { recipe: self.recipe(engine, queue)?, is_concurrent: self.is_concurrent, tools })
+    }
+
+    /// Its tools, and what runs each call in a fresh instance.
+    async fn tools(&self, engine: &Engine) -> Result<Option<(Vec<Tool>, Arc<dyn ToolRunner>)>, Error> {
+        if !self.surface.exports.contains("tools") {
+            return Ok(None);
+        }
+        let plugin = ToolPlugin::new(engine.clone(), self.pre.clone(), Arc::clone(&self.context));
+        let plugin = plugin.map_err(|reason| unfit(&self.context.name, &reason))?;
+        let tools = plugin.list().await?;
+        Ok(Some((tools, Arc::new(plugin))))
+    }
+
+    /// Its provider, whose instance is at `home`.
+    async fn provider(
+        &self,
+        engine: &Engine,
+        home: impl FnOnce() -> Result<Arc<dyn Home>, Error>,
+    ) -> Result<Option<Arc<dyn ModelProvider>>, Error> {
+        if !self.surface.exports.contains("provider") {
+            return Ok(None);
+        }
+        let provider = ProviderPlugin::start(engine, &self.pre, Arc::clone(&self.context), home()?).await?;
+        Ok(Some(Arc::new(provider)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a store holds, what all instances of one plugin share, and what all plugins of the host share.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
@@ -145,6 +145,8 @@ pub(crate) struct PluginContext {
     pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
     /// The extension that it is, if it is one.
     pub(crate) extension: OnceLock<Weak<crate::extension_plugin::Inner>>,
+    /// The names of the tools that it has added and not withdrawn, as it gave them.
+    pub(crate) added: Mutex<BTreeSet<String>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
