@@ -304,12 +304,14 @@ impl World {
         self.stage.settings.lock().unwrap().insert(name.to_owned(), settings.clone());
     }
 
-    pub(super) fn plugin(&self, name: &str, component: Vec<u8>, manifest: &str) -> UserPlugin {
+    pub(super) fn plugin(&self, name: &str, component: &[u8], manifest: &str) -> UserPlugin {
         let text = manifest.replace("name = \"puppet\"", &format!("name = \"{name}\""));
         let manifest = Manifest::parse(&text, "plugin.toml").unwrap();
-        let pin = Pin { component: Digest::of(&component), manifest: Digest::of(text.as_bytes()) };
+        let pin = Pin { component: Digest::of(component), manifest: Digest::of(text.as_bytes()) };
         let effective = Effective::builtin(&manifest);
-        let file = self.folder.path().join(name).join("plugin.wasm");
+        let file = self.folder.path().join(format!("{name}.wasm"));
+        std::fs::write(&file, component).unwrap();
+        let component = self.host.see_component(&file).unwrap();
         UserPlugin { file, component, manifest, effective, pin, origin: Origin::User }
     }
 
@@ -317,7 +319,7 @@ impl World {
     pub(super) async fn puppet(&self, name: &str, settings: &Value) -> LoadedPlugin {
         self.settings(name, settings);
         let manifest = include_str!("../plugins/puppet/plugin.toml");
-        let loaded = self.host.load_user(self.plugin(name, test_plugin("puppet"), manifest)).await.unwrap();
+        let loaded = self.host.load_user(self.plugin(name, &test_plugin("puppet"), manifest)).await.unwrap();
         let failures = self.stage.failures.clone();
         loaded.extension.as_ref().unwrap().on_failure(Arc::new(move |name, kind, error| {
             failures.send_modify(|failures| failures.push((name.to_owned(), kind, error.clone())));
@@ -329,7 +331,7 @@ impl World {
     pub(super) async fn replace(&self, plugin: &LoadedPlugin, settings: &Value) -> Result<Arc<Subscription>, Error> {
         self.settings("puppet", settings);
         let manifest = include_str!("../plugins/puppet/plugin.toml");
-        let new = self.host.load_replacement(self.plugin("puppet", test_plugin("puppet"), manifest)).await?;
+        let new = self.host.load_replacement(self.plugin("puppet", &test_plugin("puppet"), manifest)).await?;
         plugin.live.as_ref().unwrap().replace(new).await
     }
 

@@ -214,16 +214,22 @@ impl Parts {
             return Vec::new();
         }
         let grants = self.grants();
-        // Reading a component and taking its digest keeps a core busy for a while.
-        let reading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).map(|installed| {
-            tokio::task::spawn_blocking(move || {
-                let files = installed.read();
-                (installed, files)
-            })
-        });
+        // Reading a component and taking its digest may keep a core busy for a while; more threads than cores only get
+        // into each other's way.
+        let mut enabled: Vec<Installed> = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).collect();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let share = enabled.len().div_ceil(cores).max(1);
+        let mut reading = Vec::new();
+        while !enabled.is_empty() {
+            let rest = enabled.split_off(share.min(enabled.len()));
+            let some = std::mem::replace(&mut enabled, rest);
+            let host = Arc::clone(&self.host);
+            reading.push(tokio::task::spawn_blocking(move || {
+                some.into_iter().map(|installed| (installed.see(&host), installed)).collect::<Vec<_>>()
+            }));
+        }
         let mut loading = Vec::new();
-        for read in join_all(reading).await {
-            let Ok((installed, files)) = read else { continue };
+        for (files, installed) in join_all(reading).await.into_iter().flatten().flatten() {
             let files = match files {
                 Ok(files) => files,
                 Err(error) => {
@@ -283,7 +289,7 @@ fn start_audit_log(directories: &Directories, settings: &Settings) -> Option<Aud
 }
 
 /// That a plugin's files are not those that were granted anything, and what to do about it.
-pub(crate) fn changed(files: &PluginFiles) -> String {
+pub(crate) fn changed<C>(files: &PluginFiles<C>) -> String {
     let name = &files.manifest.name;
     format!(
         "{} has changed since it was granted anything, so it is granted nothing; look at it with `atoll plugin inspect {name}`, and if you trust it, run atoll plugin grant {name} --all",

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::{
     arguments::TrustArguments,
     assemble::Parts,
+    builtins,
     directories::Directories,
     exit::{ExitStatus, FAILED},
     terminal,
@@ -108,6 +109,12 @@ fn home(directories: &Directories) -> Finding {
 
 async fn tools(parts: &Parts) -> Finding {
     let began = Instant::now();
+    // Otherwise they are only loaded when they are used.
+    for builtin in builtins::all() {
+        if let Err(error) = parts.host.inspect_builtin(builtin) {
+            return Finding::bad("tools", Verdict::Fail, error.to_string(), "build or install atoll again");
+        }
+    }
     match parts.tools().await {
         Ok((pipeline, user)) => {
             let (all, active) = pipeline.table(|table| (table.tools().len(), table.active().len()));

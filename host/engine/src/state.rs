@@ -99,7 +99,7 @@ pub(crate) struct Shared {
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
-    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
     /// How programs are confined, if they are.
