@@ -24,7 +24,7 @@ fn main() {
         println!("cargo::error=the built-in plugins have not been compiled yet; run `cargo xtask build` first");
         return;
     }
-    let mut source = String::from("pub(crate) const BUILTINS: &[atoll_engine::Builtin] = &[\n");
+    let mut source = String::from("pub(crate) static BUILTINS: &[atoll_engine::Builtin] = &[\n");
     for name in &names {
         let file = |extension: &str| folder.join(format!("{name}.{extension}"));
         for extension in ["image", "toml", "json"] {

@@ -10,6 +10,8 @@ use atoll_agent::settings::Settings;
 use atoll_caps::PluginName;
 use atoll_engine::{Places, spill_folder};
 
+use crate::terminal;
+
 /// Atoll's directory and what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Directories {

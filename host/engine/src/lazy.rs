@@ -58,6 +58,8 @@ impl LazyComponent {
         let this = Arc::clone(self);
         blocking(move || {
             let (engine, context) = (&this.components.engine, &this.context);
+            // Opened here, where it may take as long as it likes.
+            context.roots();
             let surface = contract_check::surface(engine, &component);
             let effective = context.effective();
             contract_check::check(&surface, &effective, this.can_ask)?;
