@@ -10,6 +10,7 @@ use std::{
 use atoll_table::{
     Content, Error, Listed, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
     describe::Summary,
+    extension::Who,
     nesting::{Depth, NestedIds, Ticket},
     reach::may_reach,
     search::Query,
@@ -64,8 +65,9 @@ pub(crate) struct CallAccess {
     pipeline: Pipeline,
     plugin: String,
     origin: Origin,
-    ids: NestedIds,
-    depth: Depth,
+    ids: Arc<NestedIds>,
+    /// The depth of the call that calls; none: what calls is no call.
+    depth: Option<Depth>,
     record: Record,
     watch: Watch,
 }
@@ -83,11 +85,17 @@ impl CallAccess {
             pipeline,
             plugin: entry.plugin.clone(),
             origin: entry.origin,
-            ids: NestedIds::new(id),
-            depth,
+            ids: Arc::new(NestedIds::new(id)),
+            depth: Some(depth),
             record,
             watch,
         }
+    }
+
+    /// For what an extension does by itself, in a call of this depth or in none. Nothing is recorded.
+    pub(crate) fn own(pipeline: Pipeline, who: &Who, ids: Arc<NestedIds>, depth: Option<Depth>, watch: Watch) -> Self {
+        let record = Record::default();
+        Self { pipeline, plugin: who.plugin.clone(), origin: who.origin, ids, depth, record, watch }
     }
 }
 
@@ -129,7 +137,10 @@ impl Drop for Under<'_> {
 impl TableAccess for CallAccess {
     fn call(&self, nesting: u32, name: String, arguments: Value) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         Box::pin(async move {
-            let depth = self.depth.deeper(nesting)?;
+            let depth = match self.depth {
+                Some(depth) => depth.deeper(nesting)?,
+                None => Depth::OUTERMOST,
+            };
             let id = self.ids.next_id();
             let ticket = self.record.change(|recorder| recorder.start(&id, &name, &arguments));
             let event = NestedEvent {

@@ -2,6 +2,7 @@
 //! registered. The order of declarations only ever grows at its end, because prompt caches depend on it.
 
 mod active;
+mod arrange;
 mod entry;
 mod lookup;
 mod names_in_force;
@@ -14,6 +15,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+pub use arrange::Mark;
 pub use entry::{Origin, Registered, Registration};
 pub use names_in_force::Collision;
 pub use namespaces::Group;
