@@ -22,7 +22,7 @@ fn run_goes_on(steps: &Value, limits: &Value) -> String {
     let good = json!({"events": ["tool-result"], "answers": {"tool-result": [{"patch": {"text": "patched"}}]}});
     let names = sandbox.puppets(&[("bad", at("context", steps)), ("good", good)]);
     limit(&sandbox, &json!({"bad": limits}));
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).args(names).arg("go").run().ok();
+    let run = sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).args(names).arg("go").run().ok();
     assert_eq!(
         (run.stdout.as_str(), text_of(&sandbox.results()[0]["content"]).as_str()),
         ("done\n", "patched"),
@@ -66,7 +66,7 @@ fn one_that_never_answers_an_event_is_given_up() {
 fn a_failure_is_reported_once_and_counted() {
     let sandbox = Sandbox::new();
     let bad = at("message-end", &json!([{"fail": "every time"}]));
-    let run = sandbox.with_puppets(&[("bad", bad)], &one_call("ls", &json!({}))).arg("go").run().ok();
+    let run = sandbox.with_puppets(&[("bad", bad)], &one_call("bash", &json!({"command": "ls"}))).arg("go").run().ok();
     assert_eq!(run.stderr.matches("every time").count(), 1, "{}", run.stderr);
     assert!(run.stderr.contains("times more"), "{}", run.stderr);
     let json = sandbox.scripted(&no_call()).args(sandbox.puppets(&[("bad", at("context", &json!([{"fail": "no"}])))]));
@@ -116,9 +116,7 @@ fn one_that_died_is_started_again_and_knows_it() {
     // It dies at the first call; at the second one it is there again.
     let dies = json!([{"times": {"key": "deaths", "most": 1, "steps": [{"trap": "once"}]}}]);
     let does = json!({"events": ["tool-call"], "record": "store", "answers": {"tool-call": [{"steps": dies}]}});
-    let calls = |n: usize| json!([{"tool": "ls", "arguments": {"path": format!("{n}/..")}}]);
-    sandbox.file("1/x", "");
-    sandbox.file("2/x", "");
+    let calls = |n: usize| json!([{"tool": "bash", "arguments": {"command": format!("echo {n}")}}]);
     let script = json!({"turns": [{"calls": calls(1)}, {"calls": calls(2)}, {"text": "done"}]});
     sandbox.with_puppets(&[("dies", does)], &script).arg("go").run().ok();
     let results = sandbox.results();
@@ -148,7 +146,7 @@ fn one_that_never_answers_start_is_left_out() {
     let sandbox = Sandbox::new();
     sandbox.installed_puppet("mute");
     sandbox.direct(&[("mute", json!({"start": [{"never": null}], "events": ["tool-call"]}))]);
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).arg("go").run().ok();
+    let run = sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).arg("go").run().ok();
     assert!(run.one_line().contains("mute is left out") && run.one_line().contains("`start`"), "{run:#?}");
     assert_eq!((run.stdout.as_str(), &sandbox.results()[0]["isError"]), ("done\n", &json!(false)));
 }
@@ -177,7 +175,7 @@ fn one_that_is_flooded_loses_what_it_does_not_keep_up_with_and_holds_up_nobody()
     let slow = json!({"events": ["message-start", "turn-start"], "answers": {"message-start": [{"steps": [{"never": null}]}]}});
     let names = sandbox.puppets(&[("slow", slow)]);
     limit(&sandbox, &json!({"slow": {"queue": 1}}));
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).args(names).arg("go").run().ok();
+    let run = sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).args(names).arg("go").run().ok();
     assert!(run.stderr.contains("slow") && run.stderr.contains("does not keep up"), "{}", run.stderr);
     assert_eq!(run.stdout, "done\n");
 }
@@ -205,7 +203,7 @@ fn a_command_whose_extension_dies_ends_with_the_reason() {
 #[test]
 fn an_extension_that_only_watches_needs_no_grant_and_can_do_nothing_else() {
     let sandbox = Sandbox::new();
-    let steps = json!([{"try": {"call": {"tool": "ls"}}}, {"try": {"append": {"type": "a", "data": 1}}}]);
+    let steps = json!([{"try": {"call": {"tool": "bash", "arguments": {"command": "ls"}}}}, {"try": {"append": {"type": "a", "data": 1}}}]);
     let names =
         sandbox.puppets(&[("watcher", json!({"events": ["turn-end"], "answers": {"turn-end": [{"steps": steps}]}}))]);
     // Without its manifest it asks for nothing, and what it imports is not there.
@@ -221,7 +219,8 @@ fn no_child_outlives_the_host_whatever_ends_it() {
     let does = at("turn-start", &leak);
     sandbox.installed_puppet("leaks");
     sandbox.direct(&[("leaks", does)]);
-    let script = one_call("bash", &json!({"command": "until test -s pid; do sleep 0.01; done; echo ready; sleep 986"}));
+    let script =
+        one_call("bash", &json!({"command": "until test -s pid; do sleep 0.01; done; echo re''ady; sleep 986"}));
     let running = sandbox.scripted(&script).args(["--mode", "json", "go"]).start();
     running.wait_for_output("ready");
     running.signal(rustix::process::Signal::KILL);

@@ -30,7 +30,7 @@ fn dash_e_works_with_every_command_that_uses_the_tools() {
     let host: Value = serde_json::from_str(&call.stdout).unwrap();
     assert_eq!(
         (&host[0]["mode"], &host[0]["plugin"], &host[0]["hasPerson"]),
-        (&json!("Command"), &json!("greeter"), &json!(false))
+        (&json!("Mode::Command"), &json!("greeter"), &json!(false))
     );
     assert_eq!(host[0]["cwd"], json!(sandbox.work()));
     let doctor = sandbox.atoll().args(&names).arg("doctor").run();
@@ -54,7 +54,7 @@ fn a_session_and_models_are_not_there_in_a_command_without_them() {
 
 #[test]
 fn load_order_is_that_of_the_command_line() {
-    let script = one_call("ls", &json!({}));
+    let script = one_call("bash", &json!({"command": "ls"}));
     let sandbox = Sandbox::new();
     sandbox.with_puppets(&[("one", says("one")), ("two", says("two"))], &script).arg("go").run().ok();
     assert_eq!(last_word(&sandbox), "two");
@@ -80,12 +80,14 @@ fn load_order_is_named_then_the_projects_then_the_users() {
         .map(|plugin| plugin["name"].as_str().unwrap())
         .find(|name| name.starts_with("projects-in"));
     let project = project.unwrap().to_owned();
-    sandbox.atoll().args(["-a", "plugin", "grant", &project, "--all"]).run().ok();
     let watch = json!({"events": ["tool-result"], "record": "entry"});
     let named = sandbox.puppets(&[("named", says("named")), (&project, says("project")), ("users", watch)]);
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).args(&named[..2]).args(["-a", "go"]).run().ok();
+    let run =
+        sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).args(&named[..2]).args(["-a", "go"]).run().ok();
     assert_eq!(last_word(&sandbox), "project", "{run:#?}");
-    assert_eq!(sandbox.told()[1].1["text"], "project");
+    let told = sandbox.told();
+    let (_, seen) = told.iter().find(|(name, _)| name == "tool-result").unwrap();
+    assert_eq!(seen["text"], "project", "the user's sees what the others made of it");
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn the_first_of_one_name_counts() {
     let sandbox = Sandbox::new();
     sandbox.installed_puppet("twin");
     let names = sandbox.puppets(&[("twin", says("named"))]);
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).args(&names).arg("go").run().ok();
+    let run = sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).args(&names).arg("go").run().ok();
     assert!(run.one_line().contains("twin") && run.one_line().contains("-e"), "{run:#?}");
     assert_eq!(last_word(&sandbox), "named");
     // The same file twice is loaded once; two of one name are an error.
@@ -144,17 +146,29 @@ fn what_is_named_and_can_not_be_used_ends_the_run_with_the_reason() {
     sandbox.installed_puppet("broken");
     let run = sandbox.atoll().args(["tool", "list"]).run().ok();
     assert!(run.one_line().contains("broken is left out"), "{run:#?}");
-    assert!(!run.stdout.contains("puppet"), "{run:#?}");
+    let line = run.stdout.lines().find(|line| line.starts_with("puppet")).unwrap();
+    assert!(line.contains(" hidden "), "nobody can call its tools: {line}");
 }
 
 #[test]
 fn dash_e_grants_nothing_that_reaches_outside() {
     let sandbox = Sandbox::new();
-    let steps = json!([{"try": {"leakProgram": "touch ran"}}, {"try": {"leakFiles": "a.txt"}}]);
-    let names = sandbox.puppets(&[("bold", json!({"tools": [{"name": "reach", "steps": steps}]}))]);
-    let run = sandbox.atoll().args(["tool", "call", "reach"]).args(names).run();
-    assert!(run.stderr.contains("not allowed") || run.stdout.contains("\"denied\""), "{run:#?}");
-    assert!(!sandbox.work().join("ran").exists());
+    let file = sandbox.puppet("bold");
+    let run = sandbox.atoll().args(["tool", "list", "-e"]).arg(&file).run().code(3);
+    assert!(run.one_line().contains("not allowed") && run.one_line().contains("atoll plugin install"), "{run:#?}");
+    // A grant to another file of that name counts for nothing.
+    sandbox.grant("bold", b"another", "all = true");
+    sandbox.atoll().args(["tool", "list", "-e"]).arg(&file).run().code(3);
+    // What has no scope it gets by being named.
+    let component = test_plugin("puppet");
+    sandbox.grant(
+        "bold",
+        &component,
+        "process = [{ program = \"sh\" }]\nfiles = [{ root = \"$workspace\", access = \"read\" }]",
+    );
+    let steps = json!([{"call": {"tool": "bash", "arguments": {"command": "ls"}}}, {"kept": "x"}]);
+    sandbox.direct(&[("bold", json!({"tools": [{"name": "reach", "steps": steps}]}))]);
+    sandbox.atoll().args(["tool", "call", "reach", "-e"]).arg(&file).run().ok();
 }
 
 #[test]
@@ -212,7 +226,7 @@ fn a_project_does_not_say_what_an_extension_of_the_users_does() {
     let gate = json!({"events": ["tool-call"], "answers": {"tool-call": [{"block": "no"}]}});
     let names = sandbox.puppets(&[("gate", gate)]);
     sandbox.file(".atoll/settings.json", json!({"pluginSettings": {"gate": {}}}).to_string());
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).args(names).args(["-a", "go"]).run().ok();
+    let run = sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).args(names).args(["-a", "go"]).run().ok();
     assert!(run.one_line().contains("pluginSettings"), "{run:#?}");
     assert_eq!(last_word(&sandbox), "no");
 }

@@ -19,7 +19,7 @@ fn a_tool_of_an_extension_that_triggers_its_own_handler_does_not_deadlock() {
         "answers": {"tool-result": [{"when": "alpha", "patch": {"text": "beta"}}]}, "record": "entry"});
     sandbox.with_puppets(&[("self", does)], &one_call("own", &json!({}))).arg("go").run().ok();
     let text = text_of(&sandbox.results()[0]["content"]);
-    assert_eq!(text, "beta", "the handler saw the outer result, whose text holds the inner one");
+    assert!(text.contains("beta") && !text.contains("alpha"), "the inner result was patched: {text}");
     let told = sandbox.told();
     let calls: Vec<&str> = told
         .iter()
@@ -45,24 +45,43 @@ fn two_extensions_that_call_each_other_end_at_the_limit_of_nesting() {
         does
     };
     let puppets = [("one", with_tool("ping", calls("ping"))), ("two", with_tool("pong", calls("pong")))];
-    let run = sandbox.with_puppets(&puppets, &one_call("ls", &json!({}))).args(["--mode", "json", "go"]).run().ok();
-    let limited = json_lines(&run.stdout)
-        .into_iter()
-        .filter(|event| event["type"] == "tool_execution_end")
-        .any(|event| event.to_string().contains("nesting"));
-    assert!(limited, "{}", run.stdout);
+    let run = sandbox
+        .with_puppets(&puppets, &one_call("bash", &json!({"command": "ls"})))
+        .args(["--mode", "json", "go"])
+        .run()
+        .ok();
+    // The outermost call, and as many in it as calls may nest.
+    assert_eq!(most_at_once(&run.stdout), 9);
     assert_eq!(sandbox.results().len(), 1);
 }
 
 #[test]
 fn a_handler_that_calls_tools_without_saying_for_what_ends_at_the_limit_too() {
     let sandbox = Sandbox::new();
-    let steps = json!([{"call": {"tool": "ls", "own": true}}]);
+    let steps = json!([{"call": {"tool": "bash", "arguments": {"command": "ls"}, "own": true}}]);
     let does = json!({"events": ["tool-call"], "answers": {"tool-call": [{"steps": steps}]}});
-    let run =
-        sandbox.with_puppets(&[("endless", does)], &one_call("ls", &json!({}))).args(["--mode", "json", "go"]).run();
-    let run = run.ok();
-    assert!(run.stdout.contains("nesting"), "{}", run.stdout);
+    let run = sandbox
+        .with_puppets(&[("endless", does)], &one_call("bash", &json!({"command": "ls"})))
+        .args(["--mode", "json", "go"])
+        .run()
+        .ok();
+    assert_eq!(most_at_once(&run.stdout), 9);
+}
+
+/// How many calls were under way at once, each but the first in the one before it.
+fn most_at_once(stdout: &str) -> usize {
+    let mut open: usize = 0;
+    let mut most = 0;
+    for event in json_lines(stdout) {
+        match event["type"].as_str() {
+            Some("tool_execution_start") => open += 1,
+            Some("tool_execution_end") => open -= 1,
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    assert_eq!(open, 0, "a call has no end");
+    most
 }
 
 /// The watcher sleeps for longer than the test may take, and nobody waits for it.
@@ -74,7 +93,11 @@ fn a_slow_handler_holds_up_only_what_waits_for_it() {
         "message-start": sleeps, "tool-execution-start": sleeps, "agent-start": sleeps}});
     let gate = json!({"events": ["tool-call"], "answers": {"tool-call": [{"block": "no"}]}});
     let began = Instant::now();
-    sandbox.with_puppets(&[("slow", does), ("gate", gate)], &one_call("ls", &json!({}))).arg("go").run().ok();
+    sandbox
+        .with_puppets(&[("slow", does), ("gate", gate)], &one_call("bash", &json!({"command": "ls"})))
+        .arg("go")
+        .run()
+        .ok();
     assert_eq!(text_of(&sandbox.results()[0]["content"]), "no");
     assert!(began.elapsed() < Duration::from_secs(300), "it waited for the sleeper");
 }
@@ -90,12 +113,12 @@ fn a_handler_that_never_ends_is_given_up_and_told_so() {
         serde_json::from_str(&std::fs::read_to_string(sandbox.atoll_home().join("settings.json")).unwrap()).unwrap();
     settings["limits"] = json!({"late": {"event-ms": 300}});
     sandbox.settings(&settings);
-    let run = sandbox.scripted(&one_call("ls", &json!({}))).args(names).arg("go").run().ok();
+    let run = sandbox.scripted(&one_call("bash", &json!({"command": "ls"}))).args(names).arg("go").run().ok();
     assert_eq!(run.stdout, "done\n");
     let text = text_of(&sandbox.results()[0]["content"]);
     assert!(text.contains("event-ms") && text.contains("late"), "{text}");
     assert_eq!(sandbox.stored("late", "cancelled").as_deref(), Some("yes"));
-    assert_eq!(run.stderr.matches("failed at context").count(), 1, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("failed at context: stopped").count(), 1, "{}", run.stderr);
 }
 
 #[test]
@@ -103,8 +126,10 @@ fn a_run_that_is_stopped_stops_waiting_for_handlers() {
     let sandbox = Sandbox::new();
     let waits = json!({"events": ["tool-call"], "answers": {"tool-call": [{"steps": [
         {"notify": "waiting"}, {"untilCancelled": null}, {"keep": {"key": "cancelled", "value": "yes"}}]}]}});
-    let running =
-        sandbox.with_puppets(&[("late", waits)], &one_call("ls", &json!({}))).args(["--mode", "json", "go"]).start();
+    let running = sandbox
+        .with_puppets(&[("late", waits)], &one_call("bash", &json!({"command": "ls"})))
+        .args(["--mode", "json", "go"])
+        .start();
     running.wait_for_output("tool_execution_start");
     running.signal(rustix::process::Signal::INT);
     running.wait().code(130);

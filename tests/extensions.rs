@@ -128,7 +128,10 @@ fn the_default_reason_is_said_where_an_extension_gives_none_and_a_run_can_end_wi
     let sandbox = Sandbox::new();
     let answer = json!({"block": "", "terminate": true});
     let gate = json!({"events": ["tool-call"], "answers": {"tool-call": [answer]}});
-    let run = sandbox.with_puppets(&[("gate", gate)], &one_call("ls", &json!({}))).args(["--mode", "json", "go"]).run();
+    let run = sandbox
+        .with_puppets(&[("gate", gate)], &one_call("bash", &json!({"command": "ls"})))
+        .args(["--mode", "json", "go"])
+        .run();
     let run = run.ok();
     let text = text_of(&sandbox.results()[0]["content"]);
     assert!(text.contains("extension blocked"), "{text}");

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::{Command, Sandbox, plugins::test_plugin};
+use super::{
+    Command, Sandbox,
+    plugins::{digest, test_plugin},
+};
 
 /// Its manifest.
 pub(crate) const PUPPET_TOML: &str = include_str!("../plugins/puppet/plugin.toml");
@@ -24,7 +27,19 @@ impl Sandbox {
     /// Puppets as a user has them before installing, and the arguments that name them for a run, in this order.
     pub(crate) fn puppets(&self, puppets: &[(&str, Value)]) -> Vec<String> {
         self.direct(puppets);
+        for (name, _) in puppets {
+            self.grant_puppet(name);
+        }
         puppets.iter().flat_map(|(name, _)| ["-e".to_owned(), self.puppet(name).display().to_string()]).collect()
+    }
+
+    /// Grants a puppet what it can be made to do, beside what others are granted.
+    fn grant_puppet(&self, name: &str) {
+        let (grants, table) = (self.grants(), format!("[plugin.{name}]"));
+        if !grants.contains(&table) {
+            let grant = format!("{table}\nsha256 = \"{}\"\nall = true\n", digest(&test_plugin("puppet")));
+            self.home_file("grants.toml", grants + &grant);
+        }
     }
 
     /// The component of a puppet of this name, in a folder of its own with its manifest.
@@ -35,8 +50,7 @@ impl Sandbox {
     /// Installs a puppet, and grants it all that it asks for beside what others are granted.
     pub(crate) fn installed_puppet(&self, name: &str) {
         self.plugin(name, &test_plugin("puppet"), Some(&manifest(name)));
-        let run = self.atoll().args(["plugin", "grant", name, "--all"]).run();
-        run.ok();
+        self.grant_puppet(name);
     }
 
     /// A run of the scripted model with these puppets, in the order in which they are loaded.
@@ -61,7 +75,7 @@ impl Sandbox {
 
     /// What a puppet keeps under a key.
     pub(crate) fn stored(&self, name: &str, key: &str) -> Option<String> {
-        std::fs::read_to_string(self.atoll_home().join("store").join(name).join(key)).ok()
+        std::fs::read_to_string(self.atoll_home().join("store").join(name).join(format!("{key}="))).ok()
     }
 }
 

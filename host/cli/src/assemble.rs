@@ -14,9 +14,9 @@ use atoll_agent::{
     secrets::Secrets,
     settings::{BashSandbox, Settings},
 };
-use atoll_caps::{Effective, Grants};
+use atoll_caps::{Effective, Grants, shell_word};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, SeenComponent, UserPlugin};
-use atoll_table::{Origin, Registration, Table, model::ModelProvider};
+use atoll_table::{Error, Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
 use crate::{
@@ -262,20 +262,24 @@ impl Parts {
             let replaces = self.grants().replaces(&files.manifest, &files.pin);
             let effective = Effective::intersect(&files.manifest, Some(&granted));
             let PluginFiles { file, component, manifest, pin, .. } = files;
-            let host = Arc::clone(&self.host);
-            tokio::spawn(async move {
-                let plugin = UserPlugin { file, component, manifest, effective, pin, origin: Origin::User };
-                host.load_user(plugin).await.map(|plugin| Loaded {
-                    origin: Origin::User,
-                    replaces,
-                    plugin,
-                    is_named: true,
-                })
-            })
+            let (host, shown) = (Arc::clone(&self.host), file.clone());
+            let plugin = UserPlugin { file, component, manifest, effective, pin, origin: Origin::User };
+            let task = tokio::spawn(async move { host.load_user(plugin).await });
+            async move { (shown, replaces, task.await) }
         });
         let mut loaded = Vec::new();
-        for outcome in join_all(loading.collect::<Vec<_>>()).await {
-            loaded.push(outcome.context("a plugin could not be loaded")??);
+        for (file, replaces, outcome) in join_all(loading.collect::<Vec<_>>()).await {
+            let plugin = outcome.context("a plugin could not be loaded")?;
+            let plugin = match plugin {
+                Err(error @ Error::Denied { .. }) => {
+                    let file = shell_word(&file.to_string_lossy());
+                    let hint =
+                        format!("what reaches outside is granted to what is installed: atoll plugin install {file}");
+                    return Err(error).context(hint);
+                }
+                other => other?,
+            };
+            loaded.push(Loaded { origin: Origin::User, replaces, plugin, is_named: true });
         }
         Ok(loaded)
     }
@@ -369,7 +373,7 @@ fn rank(origin: Origin) -> u8 {
 /// Reads a plugin that the user named by its file.
 fn named_files(host: &PluginHost, file: &Path) -> anyhow::Result<PluginFiles<SeenComponent>> {
     if file.extension().is_some_and(|extension| ["ts", "js", "mjs"].iter().any(|script| extension == *script)) {
-        anyhow::bail!(atoll_table::Error::UnsupportedContract {
+        anyhow::bail!(Error::UnsupportedContract {
             wanted: "an engine for scripts".to_owned(),
             served: "components, files that end in .wasm".to_owned(),
         });
@@ -413,7 +417,7 @@ pub(crate) fn changed<C>(files: &PluginFiles<C>) -> String {
     )
 }
 
-fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), atoll_table::Error> {
+fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), Error> {
     match &plugin.tools {
         Some((tools, runner)) => table.register(who, tools.clone(), runner),
         None => Ok(()),

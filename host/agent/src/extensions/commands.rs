@@ -115,10 +115,12 @@ fn near(candidates: &[String]) -> String {
 pub struct Flags(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl Flags {
-    /// What counts for an option of an extension: what the user said, else its default.
+    /// What counts for an option of an extension: what the user said, else its default. One that takes nothing is
+    /// `false` then.
     pub fn value(&self, flag: &Flag) -> Option<String> {
         let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        said.get(&flag.name).cloned().or_else(|| flag.default.clone())
+        let unsaid = || flag.default.clone().or_else(|| (flag.kind == FlagKind::Boolean).then(|| "false".to_owned()));
+        said.get(&flag.name).cloned().or_else(unsaid)
     }
 
     /// Takes over what the user said, `value` being what stood with or behind the option. Gives what stood behind it and

@@ -704,7 +704,7 @@ fn options_of_extensions_take_what_they_take() {
         kind,
         default: default.map(str::to_owned),
     };
-    let (plan, rules) = (flag("plan", FlagKind::Boolean, Some("false")), flag("rules", FlagKind::Text, None));
+    let (plan, rules) = (flag("plan", FlagKind::Boolean, None), flag("rules", FlagKind::Text, None));
     let wants = Subscription { flags: vec![plan.clone(), rules.clone()], ..Subscription::default() };
     let fake = Arc::new(Fake { wants, ..Fake::new("a", &[], pass) });
     let stage = stage(&[&fake], &[]);
