@@ -1,5 +1,6 @@
 //! Extensions as whoever runs a session reaches them: the engine with a session that only writes down what is done to it.
 
+mod by_hand;
 mod services;
 
 use std::{sync::Arc, time::Duration};
@@ -470,4 +471,30 @@ async fn no_call_is_lost_while_one_takes_over_from_another_again_and_again() {
         assert!(matches!(asked, Ok(Outcome::Block { .. })), "{asked:?}");
         assert!(called.is_ok_and(|output| !output.is_error));
     }
+}
+
+#[tokio::test]
+async fn a_handler_hears_of_a_call_that_it_makes_itself() {
+    let world = World::new(no_limits());
+    let settings = json!({
+        "events": ["tool-call"],
+        "answers": {"tool-call": [{"when": "nested", "block": "its own"}, {"steps": [{"call": {"tool": "look"}}]}]},
+    });
+    let (extension, _plugin) = world.started(&settings).await;
+    *world.stage.looks.lock().unwrap() = Some(Arc::clone(&extension));
+    passed(ask_about(&extension, "ls").await);
+    let looked = world.stage.table.lock().unwrap().join("\n");
+    assert!(looked.contains("looked: Ok(Block { reason: Some(\"its own\")"), "{looked}");
+}
+
+#[tokio::test]
+async fn one_that_does_one_thing_at_a_time_is_not_asked_about_its_own_call() {
+    let world = World::new(json!({"slow": {"event-ms": 20_000}}));
+    let extension = world.other("slow", &by_hand::one_thing_at_a_time()).await;
+    assert!(extension.subscription().wants(EventKind::ToolCall));
+    *world.stage.looks.lock().unwrap() = Some(Arc::clone(&extension));
+    // It answers in the end, and at once: had it been asked, it would have waited for itself.
+    passed(ask_about(&extension, "ls").await);
+    let looked = world.stage.table.lock().unwrap().join("\n");
+    assert!(looked.contains("Unavailable") && looked.contains("one thing at a time"), "{looked}");
 }
