@@ -1,5 +1,6 @@
 //! Extensions as whoever runs a session reaches them: the engine with a session that only writes down what is done to it.
 
+mod by_hand;
 mod services;
 
 use std::{sync::Arc, time::Duration};
@@ -355,4 +356,145 @@ async fn it_may_want_something_else_later_but_no_other_flags() {
     let error = extension.run_command("flags".to_owned(), String::new()).await.unwrap_err();
     assert_eq!(error.code(), "invalid-arguments");
     assert_eq!(extension.subscription(), wants);
+}
+
+#[tokio::test]
+async fn what_is_under_way_ends_on_the_old_one_when_another_takes_over() {
+    let world = World::new(no_limits());
+    let settings = json!({
+        "events": ["tool-call"], "record": "entry",
+        "answers": {"tool-call": [{"when": "slow", "steps": [{"confirm": {"title": "go on?"}}], "block": "the old one"}]},
+    });
+    let (extension, plugin) = world.started(&settings).await;
+    let slow = Arc::clone(&extension);
+    let slow = tokio::spawn(async move { ask_about(&slow, "slow").await });
+    world.stage.asked.subscribe().wait_for(|asked| *asked == 1).await.unwrap();
+    let new = json!({"events": ["tool-call"], "answers": {"tool-call": [{"block": "the new one"}]}});
+    world.replace(&plugin, &new).await.unwrap();
+    let blocked = |reason: &str| Ok(Outcome::Block { reason: Some(reason.to_owned()), terminate: false });
+    assert_eq!(ask_about(&extension, "ls").await, blocked("the new one"));
+    assert!(!slow.is_finished() && !world.stage.events().contains(&"stop".to_owned()));
+    world.stage.answer(true);
+    assert_eq!(slow.await.unwrap(), blocked("the old one"));
+    world.stage.told("stop", 1).await;
+}
+
+#[tokio::test]
+async fn what_one_puts_into_its_store_is_there_for_the_one_that_takes_over() {
+    let world = World::new(no_limits());
+    let settings = json!({
+        "record": "entry", "flags": ["known"],
+        "commands": {"remember": [{"keep": {"key": "k", "value": "v"}}], "recall": [{"kept": "k"}]},
+    });
+    let (extension, plugin) = world.started(&settings).await;
+    extension.run_command("remember".to_owned(), String::new()).await.unwrap();
+    let wants =
+        world.replace(&plugin, &json!({"record": "entry", "flags": [], "commands": settings["commands"]})).await;
+    assert_eq!(wants.unwrap().flags.len(), 1, "flags were read once");
+    extension.run_command("recall".to_owned(), String::new()).await.unwrap();
+    let ends = world.stage.told("command-end", 2).await;
+    assert_eq!(ends[1]["gave"], json!(["v"]));
+    let starts = world.stage.told("start", 2).await;
+    assert_eq!(starts[1]["reason"], "reload");
+}
+
+#[tokio::test]
+async fn one_that_can_not_take_over_leaves_the_old_one_running() {
+    let world = World::new(no_limits());
+    let settings = json!({
+        "events": ["tool-call"], "record": "entry", "tools": [{"name": "kept", "steps": []}],
+        "answers": {"tool-call": [{"block": "the old one"}]},
+    });
+    let (extension, plugin) = world.started(&settings).await;
+    for (broken, says) in
+        [(json!({"start": [{"fail": "no rules"}]}), "no rules"), (json!({"start": [{"trap": "dead"}]}), "dead")]
+    {
+        let error = world.replace(&plugin, &broken).await.unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(matches!(ask_about(&extension, "ls").await, Ok(Outcome::Block { .. })));
+    }
+    assert!(!world.stage.events().contains(&"stop".to_owned()));
+    assert!(world.stage.table.lock().unwrap().is_empty(), "nothing was withdrawn");
+}
+
+#[tokio::test]
+async fn tools_that_the_new_one_does_not_have_are_withdrawn() {
+    let world = World::new(no_limits());
+    let settings = json!({"tools": [{"name": "one", "steps": []}, {"name": "two", "steps": []}]});
+    let (_extension, plugin) = world.started(&settings).await;
+    world
+        .replace(&plugin, &json!({"tools": [{"name": "two", "steps": []}, {"name": "three", "steps": []}]}))
+        .await
+        .unwrap();
+    assert_eq!(world.stage.table.lock().unwrap().as_slice(), ["withdrawn: one"]);
+}
+
+#[tokio::test]
+async fn tools_that_one_adds_again_after_its_death_stay_and_others_are_withdrawn() {
+    let world = World::new(no_limits());
+    let settings = json!({
+        "events": ["tool-call"], "record": "entry", "tools": [{"name": "stays", "steps": []}],
+        "commands": {"more": [{"register": ["goes"]}]},
+        "answers": {"tool-call": [{"when": "die", "steps": [{"trap": "no more"}]}]},
+    });
+    let (extension, _plugin) = world.started(&settings).await;
+    extension.run_command("more".to_owned(), String::new()).await.unwrap();
+    ask_about(&extension, "die").await.unwrap_err();
+    world.stage.told("start", 2).await;
+    passed(ask_about(&extension, "ls").await);
+    while world.stage.table.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.stage.table.lock().unwrap().as_slice(), ["withdrawn: goes"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_lost_while_one_takes_over_from_another_again_and_again() {
+    let world = Arc::new(World::new(no_limits()));
+    let settings = json!({"events": ["tool-call"], "answers": {"tool-call": [{"when": "x", "block": "seen"}]}});
+    let (extension, plugin) = world.started(&settings).await;
+    let (_, runner) = plugin.tools.as_ref().unwrap();
+    let asks = (0..200).map(|number| {
+        let (extension, runner, world) = (Arc::clone(&extension), Arc::clone(runner), Arc::clone(&world));
+        tokio::spawn(async move {
+            let asked = ask_about(&extension, "x").await;
+            let called = runner.call(invocation(&world, &format!("c{number}"), &json!([])), Arc::new(|_, _| {})).await;
+            (asked, called)
+        })
+    });
+    let asks: Vec<_> = asks.collect();
+    for _ in 0..20 {
+        world.replace(&plugin, &settings).await.unwrap();
+    }
+    for ask in asks {
+        let (asked, called) = ask.await.unwrap();
+        assert!(matches!(asked, Ok(Outcome::Block { .. })), "{asked:?}");
+        assert!(called.is_ok_and(|output| !output.is_error));
+    }
+}
+
+#[tokio::test]
+async fn a_handler_hears_of_a_call_that_it_makes_itself() {
+    let world = World::new(no_limits());
+    let settings = json!({
+        "events": ["tool-call"],
+        "answers": {"tool-call": [{"when": "nested", "block": "its own"}, {"steps": [{"call": {"tool": "look"}}]}]},
+    });
+    let (extension, _plugin) = world.started(&settings).await;
+    *world.stage.looks.lock().unwrap() = Some(Arc::clone(&extension));
+    passed(ask_about(&extension, "ls").await);
+    let looked = world.stage.table.lock().unwrap().join("\n");
+    assert!(looked.contains("looked: Ok(Block { reason: Some(\"its own\")"), "{looked}");
+}
+
+#[tokio::test]
+async fn one_that_does_one_thing_at_a_time_is_not_asked_about_its_own_call() {
+    let world = World::new(json!({"slow": {"event-ms": 20_000}}));
+    let extension = world.other("slow", &by_hand::one_thing_at_a_time()).await;
+    assert!(extension.subscription().wants(EventKind::ToolCall));
+    *world.stage.looks.lock().unwrap() = Some(Arc::clone(&extension));
+    // It answers in the end, and at once: had it been asked, it would have waited for itself.
+    passed(ask_about(&extension, "ls").await);
+    let looked = world.stage.table.lock().unwrap().join("\n");
+    assert!(looked.contains("Unavailable") && looked.contains("one thing at a time"), "{looked}");
 }

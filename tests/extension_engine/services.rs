@@ -36,6 +36,8 @@ pub(super) struct Stage {
     pub(super) table: Mutex<Vec<String>>,
     /// Tools that were registered, and what runs them.
     pub(super) registered: Mutex<Vec<(String, Arc<dyn ToolRunner>)>>,
+    /// Is asked about calls of the tool `look`.
+    pub(super) looks: Mutex<Option<Arc<dyn Extension>>>,
     /// What each extension wants.
     pub(super) wants: Mutex<HashMap<String, Arc<Subscription>>>,
     /// What the person says; nothing before they have made up their mind.
@@ -70,7 +72,12 @@ impl Stage {
 
     /// The table, as a call of one of its tools may use it.
     pub(super) fn table_of_a_call(self: &Arc<Self>) -> Arc<dyn TableAccess> {
-        Arc::new(TableOf { part: Part(Arc::clone(self)), parent: Some("a call".to_owned()), depth: 9 })
+        Arc::new(TableOf {
+            part: Part(Arc::clone(self)),
+            plugin: "puppet".to_owned(),
+            parent: Some("a call".to_owned()),
+            depth: 9,
+        })
     }
 
     pub(super) fn answer(&self, answer: bool) {
@@ -105,13 +112,15 @@ impl HostFacts for Part {
 }
 
 impl Tables for Part {
-    fn access(&self, _: &Who, parent: Option<&str>, depth: u32) -> Arc<dyn TableAccess> {
-        Arc::new(TableOf { part: self.clone(), parent: parent.map(str::to_owned), depth })
+    fn access(&self, who: &Who, parent: Option<&str>, depth: u32) -> Arc<dyn TableAccess> {
+        let parent = parent.map(str::to_owned);
+        Arc::new(TableOf { part: self.clone(), plugin: who.plugin.clone(), parent, depth })
     }
 }
 
 struct TableOf {
     part: Part,
+    plugin: String,
     parent: Option<String>,
     depth: u32,
 }
@@ -122,7 +131,13 @@ impl TableAccess for TableOf {
         self.part.0.table.lock().unwrap().push(format!("{parent} calls {name} with {} around", self.depth));
         Box::pin(async move {
             match name.as_str() {
-                "never" => std::future::pending().await,
+                "look" => {
+                    let id = format!("{}/1", self.parent.as_ref().unwrap_or(&self.plugin));
+                    let looks = self.part.0.looks.lock().unwrap().clone().unwrap();
+                    let looked = looks.ask(Event::ToolCall(call(&id, "nested")), self.depth).await;
+                    self.part.0.table.lock().unwrap().push(format!("looked: {looked:?}"));
+                    Ok(ToolOutput::default())
+                }
                 _ => Ok(ToolOutput { content: vec![Content::text("called")], ..ToolOutput::default() }),
             }
         })
@@ -145,7 +160,8 @@ impl TableAccess for TableOf {
         self.part.0.registered.lock().unwrap().extend(added);
         Box::pin(async { Ok(()) })
     }
-    fn unregister(&self, _: Vec<String>) -> BoxFuture<'_, Result<(), Error>> {
+    fn unregister(&self, names: Vec<String>) -> BoxFuture<'_, Result<(), Error>> {
+        self.part.0.table.lock().unwrap().push(format!("withdrawn: {}", names.join(" ")));
         Box::pin(async { Ok(()) })
     }
 }
@@ -303,12 +319,14 @@ impl World {
         self.stage.settings.lock().unwrap().insert(name.to_owned(), settings.clone());
     }
 
-    pub(super) fn plugin(&self, name: &str, component: Vec<u8>, manifest: &str) -> UserPlugin {
+    pub(super) fn plugin(&self, name: &str, component: &[u8], manifest: &str) -> UserPlugin {
         let text = manifest.replace("name = \"puppet\"", &format!("name = \"{name}\""));
         let manifest = Manifest::parse(&text, "plugin.toml").unwrap();
-        let pin = Pin { component: Digest::of(&component), manifest: Digest::of(text.as_bytes()) };
+        let pin = Pin { component: Digest::of(component), manifest: Digest::of(text.as_bytes()) };
         let effective = Effective::builtin(&manifest);
-        let file = self.folder.path().join(name).join("plugin.wasm");
+        let file = self.folder.path().join(format!("{name}.wasm"));
+        std::fs::write(&file, component).unwrap();
+        let component = self.host.see_component(&file).unwrap();
         UserPlugin { file, component, manifest, effective, pin, origin: Origin::User }
     }
 
@@ -316,12 +334,29 @@ impl World {
     pub(super) async fn puppet(&self, name: &str, settings: &Value) -> LoadedPlugin {
         self.settings(name, settings);
         let manifest = include_str!("../plugins/puppet/plugin.toml");
-        let loaded = self.host.load_user(self.plugin(name, test_plugin("puppet"), manifest)).await.unwrap();
+        let loaded = self.host.load_user(self.plugin(name, &test_plugin("puppet"), manifest)).await.unwrap();
         let failures = self.stage.failures.clone();
         loaded.extension.as_ref().unwrap().on_failure(Arc::new(move |name, kind, error| {
             failures.send_modify(|failures| failures.push((name.to_owned(), kind, error.clone())));
         }));
         loaded
+    }
+
+    /// Another puppet, with these settings, that takes over from the one of its name.
+    pub(super) async fn replace(&self, plugin: &LoadedPlugin, settings: &Value) -> Result<Arc<Subscription>, Error> {
+        self.settings("puppet", settings);
+        let manifest = include_str!("../plugins/puppet/plugin.toml");
+        let new = self.host.load_replacement(self.plugin("puppet", &test_plugin("puppet"), manifest)).await?;
+        plugin.live.as_ref().unwrap().replace(new).await
+    }
+
+    /// Another component that runs, with no more than the table.
+    pub(super) async fn other(&self, name: &str, component: &[u8]) -> Arc<dyn Extension> {
+        let manifest = "name = \"puppet\"\nversion = \"1\"\ncontract = \"0.1\"\n[table]\nreason = \"r\"\n";
+        let loaded = self.host.load_user(self.plugin(name, component, manifest)).await.unwrap();
+        let extension = loaded.extension.unwrap();
+        extension.start(StartReason::Startup).await.unwrap();
+        extension
     }
 
     /// A puppet that runs.

@@ -309,8 +309,9 @@ pub(crate) struct GrantArguments {
     /// Requests to an origin, such as https://api.example.com:POST; GET without a method, ANY for all.
     #[arg(long, value_name = "ORIGIN[:METHODS]")]
     pub(crate) http: Vec<String>,
-    /// Starting a program, by its bare name or its absolute path.
-    #[arg(long, value_name = "PROGRAM")]
+    /// Starting a program, by its bare name or its absolute path; with :env=, also setting variables for it, such as
+    /// git:env=GIT_PAGER or GIT_*.
+    #[arg(long, value_name = "PROGRAM[:env=NAMES]")]
     pub(crate) process: Vec<String>,
     /// Using a secret; with :reveal, also reading it.
     #[arg(long, value_name = "NAME[:reveal]")]

@@ -15,7 +15,7 @@ use atoll_agent::{
     settings::{BashSandbox, Settings},
 };
 use atoll_caps::{Effective, Grants, shell_word};
-use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, UserPlugin};
+use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, SeenComponent, UserPlugin};
 use atoll_table::{Error, Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
@@ -239,11 +239,12 @@ impl Parts {
     /// Loads the plugins of `-e`. Naming one is the user's word for it: of what its manifest asks for, it is granted what
     /// has no scope. What reaches outside needs a grant all the same, or an answer.
     async fn named_plugins(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Loaded>> {
-        let mut found: Vec<PluginFiles> = Vec::new();
+        let mut found: Vec<PluginFiles<SeenComponent>> = Vec::new();
         let mut paths = HashSet::new();
         for file in files {
             let shown = file.display();
-            let files = named_files(&self.directories.cwd.join(file)).with_context(|| format!("-e {shown}"))?;
+            let files =
+                named_files(&self.host, &self.directories.cwd.join(file)).with_context(|| format!("-e {shown}"))?;
             // The same file named twice is loaded once.
             if !paths.insert(files.file.canonicalize().unwrap_or_else(|_| files.file.clone())) {
                 continue;
@@ -307,16 +308,22 @@ impl Parts {
             return Vec::new();
         }
         let grants = self.grants();
-        // Reading a component and taking its digest keeps a core busy for a while.
-        let reading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).map(|installed| {
-            tokio::task::spawn_blocking(move || {
-                let files = installed.read();
-                (installed, files)
-            })
-        });
+        // Reading a component and taking its digest may keep a core busy for a while; more threads than cores only get
+        // into each other's way.
+        let mut enabled: Vec<Installed> = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).collect();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let share = enabled.len().div_ceil(cores).max(1);
+        let mut reading = Vec::new();
+        while !enabled.is_empty() {
+            let rest = enabled.split_off(share.min(enabled.len()));
+            let some = std::mem::replace(&mut enabled, rest);
+            let host = Arc::clone(&self.host);
+            reading.push(tokio::task::spawn_blocking(move || {
+                some.into_iter().map(|installed| (installed.see(&host), installed)).collect::<Vec<_>>()
+            }));
+        }
         let mut loading = Vec::new();
-        for read in join_all(reading).await {
-            let Ok((installed, files)) = read else { continue };
+        for (files, installed) in join_all(reading).await.into_iter().flatten().flatten() {
             let files = match files {
                 Ok(files) => files,
                 Err(error) => {
@@ -364,17 +371,16 @@ fn rank(origin: Origin) -> u8 {
 }
 
 /// Reads a plugin that the user named by its file.
-fn named_files(file: &Path) -> anyhow::Result<PluginFiles> {
+fn named_files(host: &PluginHost, file: &Path) -> anyhow::Result<PluginFiles<SeenComponent>> {
     if file.extension().is_some_and(|extension| ["ts", "js", "mjs"].iter().any(|script| extension == *script)) {
         anyhow::bail!(Error::UnsupportedContract {
             wanted: "an engine for scripts".to_owned(),
             served: "components, files that end in .wasm".to_owned(),
         });
     }
-    let component = atoll_engine::read_component(file)?;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().to_lowercase().replace(['_', '.'], "-");
     let name = stem.parse().context("its file's name can not name a plugin; give it a manifest that does")?;
-    let files = PluginFiles::of(file, component, name)?;
+    let files = PluginFiles::seen(host, file, name)?;
     if builtins::by_name(files.manifest.name.as_str()).is_some() {
         anyhow::bail!("`{}` is the name of a built-in plugin; give this one another", files.manifest.name);
     }
@@ -403,7 +409,7 @@ fn start_audit_log(directories: &Directories, settings: &Settings) -> Option<Aud
 }
 
 /// That a plugin's files are not those that were granted anything, and what to do about it.
-pub(crate) fn changed(files: &PluginFiles) -> String {
+pub(crate) fn changed<C>(files: &PluginFiles<C>) -> String {
     let name = &files.manifest.name;
     format!(
         "{} has changed since it was granted anything, so it is granted nothing; look at it with `atoll plugin inspect {name}`, and if you trust it, run atoll plugin grant {name} --all",

@@ -9,6 +9,7 @@ use crate::{
     arguments::{ExtensionArguments, TrustArguments},
     assemble::Parts,
     assembled::{Surroundings, report_as_note},
+    builtins,
     directories::Directories,
     exit::{ExitStatus, FAILED},
     terminal,
@@ -114,6 +115,12 @@ fn home(directories: &Directories) -> Finding {
 
 async fn tools(parts: &Arc<Parts>, extensions: &ExtensionArguments) -> Finding {
     let began = Instant::now();
+    // Otherwise they are only loaded when they are used.
+    for builtin in builtins::all() {
+        if let Err(error) = parts.host.inspect_builtin(builtin) {
+            return Finding::bad("tools", Verdict::Fail, error.to_string(), "build or install atoll again");
+        }
+    }
     let loading = async {
         let assembled = parts.load(extensions, report_as_note()).await?;
         assembled.start(Surroundings::of_command(None)).await?;

@@ -16,6 +16,17 @@ pub(crate) fn line(text: impl std::fmt::Display) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes what a tool gave to standard output: to a terminal so that it can do nothing to it, to anything else as it is.
+///
+/// # Errors
+/// As [`line`].
+pub(crate) fn output(text: &str) -> io::Result<()> {
+    if !io::stdout().is_terminal() {
+        return line(text);
+    }
+    text.split('\n').try_for_each(|part| line(part.split('\t').map(printable).collect::<Vec<_>>().join("\t")))
+}
+
 /// Writes to standard output without a line break.
 ///
 /// # Errors

@@ -140,7 +140,7 @@ async fn call(
     for piece in &output.content {
         match piece {
             Content::Text { text } if output.is_error => terminal::lines(text),
-            Content::Text { text } => terminal::line(format_args!("{}", text.strip_suffix('\n').unwrap_or(text)))?,
+            Content::Text { text } => terminal::output(text.strip_suffix('\n').unwrap_or(text))?,
             Content::Image { data, mime_type } => {
                 terminal::line(format_args!("[{mime_type}, {} bytes in base64]", data.len()))?;
             }

@@ -123,6 +123,11 @@ impl Recipe {
         Ok(Self { engine, pre, context, exports, queue })
     }
 
+    /// Whether its living instance runs tools.
+    pub(crate) fn has_tools(&self) -> bool {
+        self.exports.tools.is_some()
+    }
+
     /// Makes an instance, in a task of its own.
     ///
     /// # Errors

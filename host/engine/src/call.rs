@@ -5,6 +5,7 @@ use std::{
     collections::HashSet,
     future::Future,
     ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{Arc, Mutex, OnceLock, Weak},
     time::{Duration, Instant},
@@ -265,8 +266,9 @@ impl Caller {
         work: impl FnOnce() -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         if let Some(own) = &self.own_thread {
-            // Waiting for a disk is not computing.
-            return own.meter.paused(work);
+            // Waiting for a disk is not computing. And as on a thread for it, a panic ends nothing but the work.
+            let worked = own.meter.paused(|| catch_unwind(AssertUnwindSafe(work)));
+            return worked.unwrap_or_else(|_| Err(Error::Failed("the host failed: the work panicked".to_owned())));
         }
         match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
@@ -414,10 +416,19 @@ impl Caller {
         operation: &'static str,
         path: &str,
         access: Access,
-        roots: &Roots,
+        roots: &Arc<Roots>,
     ) -> Option<(&'static str, Arc<Roots>)> {
         let shown = roots.shown(path);
-        let Some((missing, denied)) = roots.missing(path, access) else {
+        let look = {
+            let (roots, path) = (Arc::clone(roots), path.to_owned());
+            move || {
+                Ok(roots.missing(&path, access).map(|(missing, denied)| {
+                    let once = roots.opened_once(&denied, &missing);
+                    (missing, denied, once)
+                }))
+            }
+        };
+        let Some((missing, denied, once)) = self.blocking(look).await.ok().flatten() else {
             self.denied(Use { capability: "files", operation, target: &shown }, Verdict::Denied);
             return None;
         };
@@ -425,7 +436,7 @@ impl Caller {
         let the_use = Use { capability: "files", operation, target: &target };
         let allowed =
             |effective: &Effective| effective.check_path(&self.shared.places.root_vars(), &missing, access).is_ok();
-        let decision = self.decide(the_use, &denied, roots.opened_once(&denied, &missing), &allowed).await;
+        let decision = self.decide(the_use, &denied, once, &allowed).await;
         match decision {
             Decision::Once => Some(("once", self.allow_once(roots, &denied))),
             Decision::Granted(word) => {

@@ -37,29 +37,35 @@ pub struct Surface {
     pub all_imports: BTreeSet<String>,
     /// Every export, in full.
     pub all_exports: BTreeSet<String>,
+    /// Those of them that are something else than an interface.
+    pub(crate) other_exports: BTreeSet<String>,
+}
+
+impl Surface {
+    /// What the names of imports, of exported interfaces and of other exports mean to this host.
+    pub(crate) fn new(imports: BTreeSet<String>, interfaces: &BTreeSet<String>, others: BTreeSet<String>) -> Self {
+        let capability = |name: &String| Capability::of_interface(contract_name(name)?.0);
+        let exported = |name: &String| Some(contract_name(name)?.0.to_owned());
+        Self {
+            exports: interfaces.iter().filter_map(exported).collect(),
+            imports: imports.iter().filter_map(capability).collect(),
+            all_imports: imports,
+            all_exports: interfaces.union(&others).cloned().collect(),
+            other_exports: others,
+        }
+    }
 }
 
 /// Reads a component's surface.
 pub(crate) fn surface(engine: &Engine, component: &Component) -> Surface {
     let kind = component.component_type();
-    let mut surface = Surface::default();
-    for (name, _) in kind.imports(engine) {
-        if let Some((interface, _)) = contract_name(name)
-            && let Some(capability) = Capability::of_interface(interface)
-        {
-            surface.imports.insert(capability);
-        }
-        surface.all_imports.insert(name.to_owned());
-    }
+    let imports = kind.imports(engine).map(|(name, _)| name.to_owned()).collect();
+    let (mut interfaces, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (name, item) in kind.exports(engine) {
-        if matches!(item.ty, ComponentItem::ComponentInstance(_))
-            && let Some((interface, _)) = contract_name(name)
-        {
-            surface.exports.insert(interface.to_owned());
-        }
-        surface.all_exports.insert(name.to_owned());
+        let is_interface = matches!(item.ty, ComponentItem::ComponentInstance(_));
+        if is_interface { &mut interfaces } else { &mut others }.insert(name.to_owned());
     }
-    surface
+    Surface::new(imports, &interfaces, others)
 }
 
 /// Whether a component lifts `on-event` asynchronously, so that it can hear of an event while it waits for something.

@@ -5,12 +5,15 @@ pub(crate) mod extension;
 use atoll_table::{
     Content, Error, Registered, Tool, ToolOutput,
     model::{AssistantPiece, DoneReason, ModelEvent, ModelRequest, PromptMessage, ThinkingLevel, Usage},
-    tool::{Annotations, ExecutionMode, Exposure, Namespace},
+    tool::{Annotations, ExecutionMode, Exposure},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::bindings::{atoll::plugin::types as wit, exports::atoll::plugin::provider};
+use crate::{
+    bindings::{atoll::plugin::types as wit, exports::atoll::plugin::provider},
+    description::SaidTool,
+};
 
 /// What the capability check says, in the one vocabulary.
 pub(crate) fn denied(denied: &atoll_caps::Denied) -> Error {
@@ -127,41 +130,7 @@ pub(crate) fn json(plugin: &str, field: &str, text: &str) -> Result<Value, Error
 
 /// A tool's description from a guest.
 pub(crate) fn tool_from_wit(plugin: &str, tool: wit::Tool) -> Result<Tool, Error> {
-    let output_schema = tool.output_schema.map(|text| json(plugin, "output-schema", &text)).transpose()?;
-    Ok(Tool {
-        parameters: json(plugin, "parameters", &tool.parameters)?,
-        output_schema,
-        name: tool.name,
-        label: tool.label,
-        description: tool.description,
-        prompt_snippet: tool.prompt_snippet,
-        prompt_guidelines: tool.prompt_guidelines,
-        exposure: match tool.exposure {
-            wit::Exposure::Direct => Exposure::Direct,
-            wit::Exposure::ModelOnly => Exposure::ModelOnly,
-            wit::Exposure::Codemode => Exposure::Codemode,
-            wit::Exposure::Deferred => Exposure::Deferred,
-            wit::Exposure::Hidden => Exposure::Hidden,
-        },
-        default_active: tool.default_active,
-        execution_mode: match tool.execution_mode {
-            wit::ExecutionMode::Parallel => ExecutionMode::Parallel,
-            wit::ExecutionMode::Sequential => ExecutionMode::Sequential,
-        },
-        namespace: tool.namespace.map(|namespace| Namespace {
-            name: namespace.name,
-            aliases: namespace.aliases,
-            description: namespace.description,
-            instructions: namespace.instructions,
-        }),
-        annotations: Annotations {
-            read_only_hint: tool.annotations.read_only,
-            destructive_hint: tool.annotations.destructive,
-            idempotent_hint: tool.annotations.idempotent,
-            open_world_hint: tool.annotations.open_world,
-        },
-        prepares: tool.prepares,
-    })
+    SaidTool::from(tool).read(plugin)
 }
 
 /// A tool of the table for a guest.

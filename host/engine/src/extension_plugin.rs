@@ -5,11 +5,12 @@
 //! Nothing here may open what an extension guards because the extension can not be asked.
 
 pub(crate) mod delivery;
+mod replacement;
 mod supervision;
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -17,7 +18,7 @@ use std::{
 
 use atoll_caps::LimitName;
 use atoll_table::{
-    Error, Origin,
+    Error, Origin, Tool, ToolRunner,
     extension::{Completion, Event, EventKind, Extension, FailureReport, Outcome, StartReason, Subscription, Who},
     hooks::ResultPatch,
 };
@@ -28,10 +29,12 @@ use crate::{
     actor::{Actor, Home, Job, Recipe},
     call::Clock,
     convert,
+    live_tools::LiveTools,
     state::{PluginContext, lock},
     trap::limit_error,
 };
 use delivery::{Order, Waiting, running};
+pub use replacement::{LiveExtension, Replacement};
 
 /// How long an extension may take to start.
 const START: Duration = Duration::from_secs(10);
@@ -46,6 +49,8 @@ pub(crate) struct ExtensionPlugin(Arc<Inner>);
 
 pub(crate) struct Inner {
     who: Who,
+    /// What runs its tools, those that it adds later among them.
+    runner: OnceLock<Arc<dyn ToolRunner>>,
     /// What runs from the next start on. Another one after a reload.
     generation: RwLock<Arc<Generation>>,
     place: watch::Sender<Place>,
@@ -62,6 +67,8 @@ pub(crate) struct Generation {
     pub(crate) recipe: Arc<Recipe>,
     /// It serves an event while it waits for something else. One that does not can not look at a call of its own.
     pub(crate) is_concurrent: bool,
+    /// The tools that it brings from the start.
+    pub(crate) tools: Vec<Tool>,
 }
 
 impl Generation {
@@ -86,15 +93,18 @@ enum Place {
 impl ExtensionPlugin {
     pub(crate) fn new(generation: Generation, origin: Origin) -> Self {
         let who = Who { plugin: generation.context().name.clone(), origin };
-        Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             who,
+            runner: OnceLock::new(),
             generation: RwLock::new(Arc::new(generation)),
             place: watch::channel(Place::Unborn).0,
             subscription: RwLock::default(),
             report: RwLock::default(),
             next: AtomicU64::new(1),
             told: Arc::default(),
-        }))
+        });
+        inner.adopt(&inner.generation());
+        Self(inner)
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -110,6 +120,20 @@ impl Inner {
     /// What the plugin is now.
     pub(crate) fn context(&self) -> Arc<PluginContext> {
         Arc::clone(self.generation().context())
+    }
+
+    /// What runs its tools.
+    pub(crate) fn runner(self: &Arc<Self>) -> &Arc<dyn ToolRunner> {
+        self.runner.get_or_init(|| Arc::new(LiveTools::new(self)))
+    }
+
+    /// Lets a component know whose it is.
+    fn adopt(self: &Arc<Self>, generation: &Generation) {
+        let context = generation.context();
+        context.extension.get_or_init(|| Arc::downgrade(self));
+        if generation.recipe.has_tools() {
+            context.runner.get_or_init(|| Arc::downgrade(self.runner()));
+        }
     }
 
     fn generation(&self) -> Arc<Generation> {

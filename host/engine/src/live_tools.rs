@@ -1,6 +1,9 @@
 //! Tools of an extension: they are called in its one living instance, beside its events.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use atoll_caps::LimitName;
 use atoll_table::{Error, Invocation, Progress, ToolOutput, ToolRunner};
@@ -14,7 +17,7 @@ use crate::{
     call::Clock,
     convert,
     extension_plugin::{
-        ExtensionPlugin,
+        Inner,
         delivery::{Entry, Order, TO_END, order},
     },
     outcome::Outcome,
@@ -22,12 +25,20 @@ use crate::{
     trap::limit_error,
 };
 
-/// What runs them.
-pub(crate) struct LiveTools(ExtensionPlugin);
+/// What runs them. Holding it does not keep the extension alive.
+pub(crate) struct LiveTools {
+    name: String,
+    extension: Weak<Inner>,
+}
 
 impl LiveTools {
-    pub(crate) fn new(extension: ExtensionPlugin) -> Self {
-        Self(extension)
+    pub(crate) fn new(extension: &Arc<Inner>) -> Self {
+        Self { name: extension.who().plugin.clone(), extension: Arc::downgrade(extension) }
+    }
+
+    fn extension(&self) -> Result<Arc<Inner>, Error> {
+        let gone = || Error::Unavailable(format!("the extension {} has ended", self.name));
+        self.extension.upgrade().ok_or_else(gone)
     }
 }
 
@@ -96,10 +107,11 @@ async fn within<R>(
 impl ToolRunner for LiveTools {
     fn prepare(&self, tool: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
         Box::pin(async move {
-            let context = self.0.inner().context();
+            let extension = self.extension()?;
+            let context = extension.context();
             let clock = Clock::of_call();
             let prepared = within(&context, &clock, async {
-                let (actor, _) = self.0.inner().up().await?;
+                let (actor, _) = extension.up().await?;
                 let (answer, answered) = oneshot::channel();
                 sent(&context, &actor, prepare(tool, arguments.to_string(), answer), answered).await
             });
@@ -110,10 +122,11 @@ impl ToolRunner for LiveTools {
 
     fn call(&self, invocation: Invocation, progress: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         Box::pin(async move {
-            let context = self.0.inner().context();
+            let extension = self.extension()?;
+            let context = extension.context();
             let clock = Clock::of_call();
             let called = within(&context, &clock, async {
-                let (actor, _) = self.0.inner().up().await?;
+                let (actor, _) = extension.up().await?;
                 let Invocation { id, parent_id, tool, arguments, depth, table } = invocation;
                 let (of_call, below) = (Arc::clone(&clock), depth.saturating_add(1));
                 let running = |wanted| RunningCall { progress, table: Some(table), wanted, clock: of_call, below };
@@ -143,6 +156,6 @@ impl ToolRunner for LiveTools {
     }
 
     fn allowed(&self) -> Vec<String> {
-        self.0.inner().context().effective().describe()
+        self.extension().map_or_else(|_| Vec::new(), |extension| extension.context().effective().describe())
     }
 }

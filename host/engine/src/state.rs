@@ -1,7 +1,7 @@
 //! What a store holds, what all instances of one plugin share, and what all plugins of the host share.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
@@ -99,7 +99,7 @@ pub(crate) struct Shared {
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
-    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
     /// How programs are confined, if they are.
@@ -145,6 +145,8 @@ pub(crate) struct PluginContext {
     pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
     /// The extension that it is, if it is one.
     pub(crate) extension: OnceLock<Weak<crate::extension_plugin::Inner>>,
+    /// The names of the tools that it has added and not withdrawn, as it gave them.
+    pub(crate) added: Mutex<BTreeSet<String>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,

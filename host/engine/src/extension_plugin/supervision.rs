@@ -10,7 +10,10 @@ use atoll_table::{
 use tokio::sync::watch;
 
 use super::{Generation, Inner, Place};
-use crate::actor::{Actor, Deaths};
+use crate::{
+    actor::{Actor, Deaths},
+    state::lock,
+};
 
 /// So many deaths in a row, and it is not started again.
 const MOST_DEATHS: u32 = 5;
@@ -25,8 +28,13 @@ impl Inner {
     ) -> Arc<Subscription> {
         self.place.send_replace(Place::Up(actor.clone(), Arc::clone(generation)));
         let subscription = self.wants(subscription);
-        tokio::spawn(look_after(Arc::downgrade(self), actor.died.clone()));
+        self.look_after(actor);
         subscription
+    }
+
+    /// From here on its life is looked after, while it is the one that is up.
+    pub(super) fn look_after(self: &Arc<Self>, actor: &Actor) {
+        tokio::spawn(look_after(Arc::downgrade(self), actor.died.clone()));
     }
 
     /// Whether the instance that said so with its end is the one that is up, or was.
@@ -79,6 +87,8 @@ async fn look_after(extension: Weak<Inner>, mut died: watch::Receiver<Option<Err
             }
             let began = tokio::time::Instant::now();
             let generation = inner.generation();
+            // What it added in its last life it has to add again.
+            let before = std::mem::take(&mut *lock(&generation.context().added));
             match inner.bring_up(&generation, StartReason::Restart).await {
                 Ok((actor, mut subscription)) => {
                     if !matches!(&*inner.place.borrow(), Place::Starting) {
@@ -88,11 +98,14 @@ async fn look_after(extension: Weak<Inner>, mut died: watch::Receiver<Option<Err
                     // Flags were read from the command line once.
                     subscription.flags.clone_from(&inner.subscription().flags);
                     died = actor.died.clone();
+                    let now = generation.all_tools();
                     inner.place.send_replace(Place::Up(actor, generation));
                     inner.wants(subscription);
+                    inner.withdraw(before.difference(&now).cloned().collect()).await;
                     break;
                 }
                 Err(error) => {
+                    lock(&generation.context().added).extend(before);
                     reason = error;
                     age = began.elapsed();
                 }

@@ -24,11 +24,11 @@ use super::{
 use crate::state::{Places, lock};
 
 /// Why the host's own is refused.
-const OWN: &str = "what belongs to atoll itself is only reached through a grant that names the very directory in it";
+const OWN: &str = "only a grant that names the very directory would; it belongs to atoll itself";
 /// Why what processes hold is refused.
-const PROCESSES: &str = "what processes hold is only reached through a grant that names the very place in it";
+const PROCESSES: &str = "only a grant that names the very place would; it shows what processes hold";
 /// Why what decides about the project is refused.
-const PROJECT: &str = "it decides what atoll does in this project, and is only changed through a grant that names it";
+const PROJECT: &str = "only a grant that names it would; it decides what atoll does in this project";
 /// Where the kernel shows processes as files.
 const PROC: &str = "/proc";
 /// How long a list of the host's files that have several names is used. Making it means looking at all of them.
@@ -192,7 +192,7 @@ impl Private {
             return Err(refused(path, PROCESSES));
         }
         if facts.nlink() > 1 && facts.is_file() && self.is_linked((facts.dev(), facts.ino())) {
-            return Err(refused(path, "it is a second name of a file that belongs to atoll itself"));
+            return Err(refused(path, "nothing would; it is a second name of a file that belongs to atoll itself"));
         }
         Ok(())
     }
@@ -251,9 +251,5 @@ fn directory(path: &Path) -> Option<Identity> {
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::Denied {
-        capability: "files".to_owned(),
-        target: path.display().to_string(),
-        hint: format!("look at it outside of atoll; {why}"),
-    }
+    Error::Denied { capability: "files".to_owned(), target: path.display().to_string(), hint: why.to_owned() }
 }

@@ -120,20 +120,26 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let sizes = tools.iter().map(|tool| tool.description.len() + tool.parameters.len());
             plugin.check_bytes(sizes.sum())?;
             let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool));
-            let tools = tools.collect::<Result<_, _>>()?;
+            let tools = tools.collect::<Result<Vec<_>, _>>()?;
             let Access { table, clock, .. } = table(accessor, None)?;
             // It may have to wait for its turn, which is not its own time.
             let _pause = clock.pause();
-            table.register(tools, runner(&plugin)?, plugin.limits.tools).await
+            let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+            table.register(tools, runner(&plugin)?, plugin.limits.tools).await?;
+            lock(&plugin.added).extend(names);
+            Ok::<_, Error>(())
         };
         Ok(add.await.map_err(Into::into))
     }
 
     async fn unregister(accessor: &Accessor<T, Self>, names: Vec<String>) -> Answer<()> {
+        let plugin = caller(accessor);
         let withdraw = async {
             let Access { table, clock, .. } = table(accessor, None)?;
             let _pause = clock.pause();
-            table.unregister(names).await
+            table.unregister(names.clone()).await?;
+            lock(&plugin.added).retain(|name| !names.contains(name));
+            Ok::<_, Error>(())
         };
         Ok(withdraw.await.map_err(Into::into))
     }
