@@ -134,11 +134,12 @@ async fn calls_take(pipeline: &Pipeline, count: usize) -> anyhow::Result<f64> {
 async fn load(host: &PluginHost, name: &str) -> anyhow::Result<LoadedPlugin> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = root.join("../target/guests/wasm32-wasip2/guest/atoll_test_puppet.wasm");
-    let component = std::fs::read(&file).context("there is no puppet; run `cargo xtask bench`")?;
+    let bytes = std::fs::read(&file).context("there is no puppet; run `cargo xtask bench`")?;
+    let component = host.see_component(&file)?;
     let text = std::fs::read_to_string(root.join("plugins/puppet/plugin.toml"))?;
     let text = text.replacen("name = \"puppet\"", &format!("name = \"{name}\""), 1);
     let manifest = Manifest::parse(&text, "plugin.toml")?;
     let effective = Effective::builtin(&manifest);
-    let pin = Pin { component: Digest::of(&component), manifest: Digest::of(text.as_bytes()) };
+    let pin = Pin { component: Digest::of(&bytes), manifest: Digest::of(text.as_bytes()) };
     Ok(host.load_user(UserPlugin { file, component, manifest, effective, pin, origin: Origin::User }).await?)
 }
