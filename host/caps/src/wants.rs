@@ -166,8 +166,8 @@ pub struct Wants {
 
 impl Wants {
     /// The keys of wants in a manifest or grant.
-    pub(crate) const KEYS: [&'static str; 10] = {
-        let mut keys = [""; 10];
+    pub(crate) const KEYS: [&'static str; 13] = {
+        let mut keys = [""; 13];
         let mut index = 0;
         while index < keys.len() {
             keys[index] = Capability::ALL[index].as_str();

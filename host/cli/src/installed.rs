@@ -38,10 +38,7 @@ impl Installed {
 
     /// As [`Self::read`], but a component that was read before and has not changed since is not read again. May block.
     pub(crate) fn see(&self, host: &PluginHost) -> anyhow::Result<PluginFiles<SeenComponent>> {
-        let file = self.file();
-        let component = host.see_component(&file)?;
-        let (digest, embedded) = (component.digest.clone(), component.manifest.clone());
-        let mut files = PluginFiles::found(&file, component, digest, || embedded, self.name.clone())?;
+        let mut files = PluginFiles::seen(host, &self.file(), self.name.clone())?;
         files.manifest.name = self.name.clone();
         Ok(files)
     }
@@ -128,6 +125,16 @@ impl<C> PluginFiles<C> {
             GrantState::None => Some(Wants::default()),
             GrantState::Changed { .. } | GrantState::ManifestChanged => None,
         }
+    }
+}
+
+impl PluginFiles<SeenComponent> {
+    /// The component in `file`, with the manifest beside it, else the one inside it. Without either it is called `name`. It
+    /// is not read if it was read before and has not changed since. May block.
+    pub(crate) fn seen(host: &PluginHost, file: &Path, name: PluginName) -> anyhow::Result<Self> {
+        let component = host.see_component(file)?;
+        let (digest, embedded) = (component.digest.clone(), component.manifest.clone());
+        Self::found(file, component, digest, || embedded, name)
     }
 }
 

@@ -82,6 +82,15 @@ impl Components {
         }
     }
 
+    /// The bytes of a component's file that have this digest.
+    ///
+    /// # Errors
+    /// `stale` if they are not those any more, `unavailable` if it can not be read.
+    pub(crate) async fn bytes(&self, name: &str, file: &Path, digest: &Digest) -> Result<Vec<u8>, Error> {
+        let (name, file, digest) = (name.to_owned(), file.to_owned(), digest.clone());
+        blocking(move || read_again(&name, &file, &digest)).await?
+    }
+
     async fn cached(&self, digest: &Digest) -> Result<Option<Component>, Error> {
         let (this, digest) = (self.clone(), digest.clone());
         blocking(move || this.cache.load(&this.engine, &digest)).await

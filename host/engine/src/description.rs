@@ -27,6 +27,8 @@ pub(crate) struct Description {
     other_exports: BTreeSet<String>,
     /// Its tools; none if it brings none.
     tools: Vec<SaidTool>,
+    /// It hears of an event while it waits for something, if it is an extension.
+    concurrent: bool,
 }
 
 /// A tool in the plugin's own words. Schemas stay text, so that reading them again gives what was read at first.
@@ -49,12 +51,13 @@ pub(crate) struct SaidTool {
 }
 
 impl Description {
-    pub(crate) fn new(surface: &Surface, tools: Vec<wit::Tool>) -> Self {
+    pub(crate) fn new(surface: &Surface, tools: Vec<wit::Tool>, is_concurrent: bool) -> Self {
         Self {
             imports: surface.all_imports.clone(),
             interfaces: surface.all_exports.difference(&surface.other_exports).cloned().collect(),
             other_exports: surface.other_exports.clone(),
             tools: tools.into_iter().map(SaidTool::from).collect(),
+            concurrent: is_concurrent,
         }
     }
 
@@ -71,6 +74,11 @@ impl Description {
     /// What its component imports and exports.
     pub(crate) fn surface(&self) -> Surface {
         Surface::new(self.imports.clone(), &self.interfaces, self.other_exports.clone())
+    }
+
+    /// Whether it hears of an event while it waits for something.
+    pub(crate) fn is_concurrent(&self) -> bool {
+        self.concurrent
     }
 
     /// The tools, as far as its limits allow them now.
@@ -207,7 +215,7 @@ mod tests {
             &names(&["atoll:plugin/tools@0.1.0", "a:b/c"]),
             names(&["init"]),
         );
-        Description::new(&surface, vec![said("one"), said("two")])
+        Description::new(&surface, vec![said("one"), said("two")], true)
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! This crate must never know how the agent works: it runs tools and providers for whoever asks, through the
 //! traits of `atoll-table`.
 
+mod actor;
 mod aot_cache;
 mod approval;
 mod audit;
@@ -17,14 +18,17 @@ mod convert;
 mod description;
 mod download;
 mod embedded_manifest;
+mod extension_plugin;
 mod files;
 mod http_client;
 mod imports;
 mod lazy;
 mod limits;
 mod linking;
+mod live_tools;
 mod loading;
 mod outcome;
+mod output_lines;
 mod permits;
 mod processes;
 mod provider_plugin;
@@ -40,6 +44,7 @@ pub use components::{check_component, read_component};
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
 pub use embedded_manifest::{embed_manifest, embedded_manifest};
+pub use extension_plugin::{LiveExtension, Replacement};
 pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin};
 pub use processes::{find_bubblewrap, spill_folder, stop_starting as stop_starting_processes};
 pub use seen::SeenComponent;

@@ -6,15 +6,20 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, RwLock},
+    sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
 use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
-use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
+use atoll_table::{
+    Error, Origin, Tool, ToolRunner,
+    extension::{Extension, Services},
+    model::ModelProvider,
+};
 use tokio::sync::Semaphore;
-use wasmtime::component::Component;
+use wasmtime::{Engine, component::Component};
 
 use crate::{
+    actor::{Home, OnDemand, Recipe},
     aot_cache::AotCache,
     approval::{Approvals, Approver},
     audit::{AuditLog, Uses, Verdict},
@@ -22,12 +27,13 @@ use crate::{
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
     description::Description,
+    extension_plugin::{ExtensionPlugin, Generation, LiveExtension, Replacement},
     files::{MutationLocks, OpenFiles, Walks},
     http_client::HttpClient,
     lazy::{LazyComponent, LazyTools},
     permits::Permits,
     processes::Confinement,
-    provider_plugin::ProviderPlugin,
+    provider_plugin::{ProviderPlugin, QUEUE},
     seen::SeenComponent,
     state::{Places, PluginContext, SecretSource, Shared},
 };
@@ -58,6 +64,8 @@ pub struct UserPlugin {
     pub effective: Effective,
     /// What its grants are pinned to. The component's digest has to be that of `component`.
     pub pin: Pin,
+    /// Where it comes from: the user, or a project.
+    pub origin: Origin,
 }
 
 /// A plugin, ready to use.
@@ -70,6 +78,10 @@ pub struct LoadedPlugin {
     pub tools: Option<(Vec<Tool>, Arc<dyn ToolRunner>)>,
     /// Its provider, if it exports one.
     pub provider: Option<Arc<dyn ModelProvider>>,
+    /// The extension that it is, if it is one. Nobody has started it.
+    pub extension: Option<Arc<dyn Extension>>,
+    /// The same, for whoever reloads it.
+    pub live: Option<LiveExtension>,
 }
 
 /// What a file is, found out without running it.
@@ -113,6 +125,7 @@ impl PluginHost {
             audit: OnceLock::new(),
             secrets: OnceLock::new(),
             approvals: Approvals::default(),
+            services: OnceLock::new(),
         };
         Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
     }
@@ -152,6 +165,11 @@ impl PluginHost {
         self.shared.approvals.set(approver);
     }
 
+    /// What extensions reach of the session. To be called before the first of them starts; the first counts.
+    pub fn set_services(&self, services: Services) {
+        let _ = self.shared.services.set(services);
+    }
+
     /// Gets a built-in plugin ready. Nothing is compiled, and of a plugin that only brings tools nothing is run.
     ///
     /// # Errors
@@ -170,7 +188,14 @@ impl PluginHost {
             Error::Failed(format!("the built-in plugin {} was built wrongly: {reason}", builtin.name))
         })?;
         let effective = Effective::builtin_with(&manifest, added);
-        self.finish(Source::Image(builtin.image), Known::Description(description), manifest, effective, None).await
+        self.finish(
+            Source::Image(builtin.image),
+            Known::Description(description),
+            manifest,
+            effective,
+            Pedigree::BUILTIN,
+        )
+        .await
     }
 
     /// Asks a built-in plugin what it is, for the build to keep: it is loaded and run. Its `description` is not looked at.
@@ -182,14 +207,15 @@ impl PluginHost {
         let effective = Effective::builtin(&manifest);
         let component = components::from_image(&self.components.engine, builtin.name, builtin.image)?;
         let surface = contract_check::surface(&self.components.engine, &component);
-        let context = self.context(&manifest, effective, None);
+        let context = self.context(&manifest, effective, Pedigree::BUILTIN);
         let lazy = Arc::new(LazyComponent::new(
             self.components.clone(),
             Source::Image(builtin.image),
             context,
             self.shared.approvals.can_ask(),
         ));
-        let description = Self::ask(&surface, &lazy).await?;
+        // What is built here is written with the Rust SDK, which lifts asynchronously.
+        let description = Self::ask(&surface, &lazy, true).await?;
         description.text().map_err(|reason| Error::Failed(format!("{} can not be described: {reason}", builtin.name)))
     }
 
@@ -208,16 +234,57 @@ impl PluginHost {
     /// `failed` or `unsupported-contract` if the file is no plugin for this host, `denied` if it imports what it was
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
-        let UserPlugin { file, component, manifest, effective, pin } = plugin;
-        let source = Source::File { file: file.clone(), digest: pin.component.clone() };
+        let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
+        let (source, known) = self.known(&file, component, &manifest, &pin).await?;
+        let pedigree = Pedigree { pin: Some(pin), origin };
+        self.finish(source, known, manifest, effective, pedigree).await.map_err(|error| in_file(&file, error))
+    }
+
+    /// Gets a component ready that is to take over from a running extension of the same name. It is checked, linked and
+    /// asked for its tools, but not started.
+    ///
+    /// # Errors
+    /// As [`Self::load_user`], and `invalid-arguments` if it is no extension.
+    pub async fn load_replacement(&self, plugin: UserPlugin) -> Result<Replacement, Error> {
+        let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
+        let (source, known) = self.known(&file, component, &manifest, &pin).await?;
+        let load = async {
+            let pedigree = Pedigree { pin: Some(pin), origin };
+            let ready = self.ready(source, known, &manifest, effective, pedigree).await?;
+            if !ready.surface.exports.contains("extension") {
+                return Err(Error::InvalidArguments(format!(
+                    "the plugin {} is no extension any more; start anew to have its tools",
+                    ready.context.name
+                )));
+            }
+            Ok(Replacement(ready.generation(&self.components.engine).await?))
+        };
+        load.await.map_err(|error| in_file(&file, error))
+    }
+
+    /// Where a plugin of the user's comes from, and what is known of it.
+    async fn known(
+        &self,
+        file: &Path,
+        component: SeenComponent,
+        manifest: &Manifest,
+        pin: &Pin,
+    ) -> Result<(Source, Known), Error> {
+        let source = Source::File { file: file.to_owned(), digest: pin.component.clone() };
         let known = match component {
             SeenComponent { description: Some(description), .. } => Known::Description(description),
             SeenComponent { bytes: Some(bytes), .. } => {
-                Known::Component(self.components.compile(&file, &bytes, &pin.component).await?)
+                let is_concurrent = contract_check::is_concurrent(&bytes);
+                Known::Component(self.components.compile(file, &bytes, &pin.component).await?, is_concurrent)
             }
-            SeenComponent { .. } => Known::Component(self.components.load(manifest.name.as_str(), &source).await?),
+            SeenComponent { .. } => {
+                let name = manifest.name.as_str();
+                let component = self.components.load(name, &source).await?;
+                let bytes = self.components.bytes(name, file, &pin.component).await?;
+                Known::Component(component, contract_check::is_concurrent(&bytes))
+            }
         };
-        self.finish(source, known, manifest, effective, Some(pin)).await.map_err(|error| in_file(&file, error))
+        Ok((source, known))
     }
 
     /// Finds out what a component is, as [`crate::read_component`] gave it. It is compiled, but not run. `file` is for messages.
@@ -263,80 +330,115 @@ impl PluginHost {
         user.of(manifest.name.as_str(), &manifest.limits)
     }
 
+    /// Checks a component and gets it ready. Nothing of it is loaded that is not needed for that.
+    async fn ready(
+        &self,
+        source: Source,
+        known: Known,
+        manifest: &Manifest,
+        effective: Effective,
+        pedigree: Pedigree,
+    ) -> Result<Ready, Error> {
+        let name = manifest.name.as_str();
+        let surface = match &known {
+            Known::Description(description) => description.surface(),
+            Known::Component(component, _) => contract_check::surface(&self.components.engine, component),
+        };
+        contract_check::check_declared(manifest)?;
+        let can_ask = self.shared.approvals.can_ask();
+        if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
+            if let Error::Denied { capability, .. } = &error {
+                let uses = Uses::new(self.shared.audit.get().cloned(), name, None, false);
+                let capability = capability.parse().map_or("", Capability::as_str);
+                uses.used(capability, "link", "the interface", Verdict::Denied);
+            }
+            return Err(error);
+        }
+        let context = self.context(manifest, effective, pedigree);
+        let lazy = LazyComponent::new(self.components.clone(), source, Arc::clone(&context), can_ask);
+        let lazy = Arc::new(lazy);
+        let (description, is_new) = match known {
+            Known::Description(description) => (description, false),
+            Known::Component(component, is_concurrent) => {
+                lazy.get_from(component).await?;
+                (Self::ask(&surface, &lazy, is_concurrent).await?, true)
+            }
+        };
+        let tools = description.tools(name, &context.limits)?;
+        let is_concurrent = description.is_concurrent();
+        // One that is refused is asked again next time.
+        if is_new && let Some(pin) = &context.pin {
+            self.components.keep_description(&pin.component, description).await;
+        }
+        Ok(Ready { context, lazy, surface, tools, is_concurrent })
+    }
+
     async fn finish(
         &self,
         source: Source,
         known: Known,
         manifest: Manifest,
         effective: Effective,
-        pin: Option<Pin>,
+        pedigree: Pedigree,
     ) -> Result<LoadedPlugin, Error> {
-        let name = manifest.name.as_str().to_owned();
-        let surface = match &known {
-            Known::Description(description) => description.surface(),
-            Known::Component(component) => contract_check::surface(&self.components.engine, component),
+        let engine = &self.components.engine;
+        let ready = self.ready(source, known, &manifest, effective, pedigree).await?;
+        let Ready { context, lazy, surface, .. } = &ready;
+        let name = context.name.clone();
+        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None, live: None };
+        let extension = match surface.exports.contains("extension") {
+            true => Some(ExtensionPlugin::new(ready.generation(engine).await?, context.origin)),
+            false => None,
         };
-        contract_check::check_declared(&manifest)?;
-        let can_ask = self.shared.approvals.can_ask();
-        if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
-            if let Error::Denied { capability, .. } = &error {
-                let uses = Uses::new(self.shared.audit.get().cloned(), &name, None, false);
-                let capability = capability.parse().map_or("", Capability::as_str);
-                uses.used(capability, "link", "the interface", Verdict::Denied);
-            }
-            return Err(error);
-        }
-        let context = self.context(&manifest, effective, pin);
-        let lazy = LazyComponent::new(self.components.clone(), source, Arc::clone(&context), can_ask);
-        let lazy = Arc::new(lazy);
-        let (description, is_new) = match known {
-            Known::Description(description) => (description, false),
-            Known::Component(component) => {
-                lazy.get_from(component).await?;
-                (Self::ask(&surface, &lazy).await?, true)
-            }
-        };
-        let tools = description.tools(&name, &context.limits)?;
-        // One that is refused is asked again next time.
-        if is_new && let Some(pin) = &context.pin {
-            self.components.keep_description(&pin.component, description).await;
-        }
-        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None };
         if surface.exports.contains("tools") {
-            let runner: Arc<dyn ToolRunner> = Arc::new(LazyTools::new(Arc::clone(&lazy)));
+            let runner: Arc<dyn ToolRunner> = match &extension {
+                Some(extension) => Arc::clone(extension.inner().runner()),
+                None => Arc::new(LazyTools::new(Arc::clone(lazy))),
+            };
             context.runner.get_or_init(|| Arc::downgrade(&runner));
-            loaded.tools = Some((tools, runner));
+            loaded.tools = Some((ready.tools.clone(), runner));
         }
         if surface.exports.contains("provider") {
             let pre = lazy.get().await?;
-            let provider = ProviderPlugin::start(self.components.engine.clone(), pre, context).await?;
+            let home: Arc<dyn Home> = match &extension {
+                Some(extension) => Arc::new(extension.clone()),
+                None => Arc::new(OnDemand::new(ready.recipe(engine, QUEUE).await?)),
+            };
+            let provider = ProviderPlugin::start(engine, &pre, Arc::clone(context), home).await?;
             loaded.provider = Some(Arc::new(provider));
+        }
+        if let Some(extension) = extension {
+            loaded.live = Some(LiveExtension(extension.clone()));
+            loaded.extension = Some(Arc::new(extension));
         }
         Ok(loaded)
     }
 
     /// Has a plugin say what it is.
-    async fn ask(surface: &Surface, component: &Arc<LazyComponent>) -> Result<Description, Error> {
+    async fn ask(surface: &Surface, component: &Arc<LazyComponent>, is_concurrent: bool) -> Result<Description, Error> {
         let tools = if surface.exports.contains("tools") {
             LazyTools::new(Arc::clone(component)).list().await?
         } else {
             Vec::new()
         };
-        Ok(Description::new(surface, tools))
+        Ok(Description::new(surface, tools, is_concurrent))
     }
 
-    fn context(&self, manifest: &Manifest, effective: Effective, pin: Option<Pin>) -> Arc<PluginContext> {
+    fn context(&self, manifest: &Manifest, effective: Effective, pedigree: Pedigree) -> Arc<PluginContext> {
         let open_files = OpenFiles::of_plugin(&self.shared.open_files);
         Arc::new(PluginContext {
             name: manifest.name.as_str().to_owned(),
             limits: self.limits(manifest),
-            pin,
+            origin: pedigree.origin,
+            pin: pedigree.pin,
             granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
             walks: Walks::of_plugin(&self.shared.walks, &open_files),
             open_files,
             worker: OnceLock::new(),
             runner: OnceLock::new(),
+            extension: OnceLock::new(),
+            added: Mutex::default(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
@@ -348,8 +450,44 @@ impl PluginHost {
 enum Known {
     /// What it said of itself before.
     Description(Description),
-    /// Its component.
-    Component(Component),
+    /// Its component, and whether it hears of events while it waits for something.
+    Component(Component, bool),
+}
+
+/// Where a plugin comes from.
+struct Pedigree {
+    /// What its grants are pinned to; nothing for a built-in one.
+    pin: Option<Pin>,
+    origin: Origin,
+}
+
+impl Pedigree {
+    const BUILTIN: Self = Self { pin: None, origin: Origin::Builtin };
+}
+
+/// A plugin that was checked, and is loaded when it is needed.
+struct Ready {
+    context: Arc<PluginContext>,
+    lazy: Arc<LazyComponent>,
+    surface: Surface,
+    tools: Vec<Tool>,
+    is_concurrent: bool,
+}
+
+impl Ready {
+    async fn recipe(&self, engine: &Engine, queue: usize) -> Result<Arc<Recipe>, Error> {
+        let (pre, context) = (self.lazy.get().await?, Arc::clone(&self.context));
+        let recipe = Recipe::new(engine.clone(), pre, context, &self.surface.exports, queue);
+        recipe.map(Arc::new).map_err(|reason| {
+            Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", self.context.name))
+        })
+    }
+
+    async fn generation(&self, engine: &Engine) -> Result<Generation, Error> {
+        let queue = usize::try_from(self.context.limits.queue).unwrap_or(usize::MAX);
+        let recipe = self.recipe(engine, queue).await?;
+        Ok(Generation { recipe, is_concurrent: self.is_concurrent, tools: self.tools.clone() })
+    }
 }
 
 fn builtin_manifest(builtin: &Builtin) -> Result<Manifest, Error> {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use atoll_caps::{LimitName, Limits};
 use atoll_table::{Error, Invocation, Progress, ToolOutput};
 use serde_json::Value;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{SemaphorePermit, watch};
 use wasmtime::{
     AsContextMut as _, Engine,
     component::{ComponentExportIndex, Instance, InstancePre, TypedFunc},
@@ -113,8 +113,11 @@ impl ToolPlugin {
     /// As [`atoll_table::ToolRunner::call`].
     pub(crate) async fn call(&self, invocation: Invocation, progress: Progress) -> Result<ToolOutput, Error> {
         let permit = self.context.shared.permits.call(invocation.depth, self.places).await?;
-        let running = RunningCall { progress, table: invocation.table };
+        // The instance goes with the call, so nothing of it is left to be told that nobody waits.
+        let (_waiting, wanted) = watch::channel(());
         let context = Call::new(&self.context, &invocation.id);
+        let (clock, below) = (Arc::clone(&context.clock), invocation.depth.saturating_add(1));
+        let running = RunningCall { progress, table: Some(invocation.table), wanted, clock, below };
         let call = tools::Invocation {
             id: invocation.id,
             parent_id: invocation.parent_id,
