@@ -248,6 +248,18 @@ fn one_more_request_is_made_when_a_handler_says_so() {
 }
 
 #[test]
+fn a_handler_that_always_wants_one_more_request_does_not_get_it_for_ever() {
+    let go_on = json!({"events": ["turn-end"], "answers": {"turn-end": [{"reply": {"continue": true}}]}});
+    let server = Server::start((0..60).map(|number| Reply::text(&number.to_string())).collect());
+    let sandbox = Sandbox::new();
+    sandbox.model_behind(&server);
+    let names = sandbox.puppets(&[("more", go_on)]);
+    let run = sandbox.atoll().args(names).args(["-p", "hello"]).run().ok();
+    assert!(run.stderr.contains("50 requests in a row"), "{run:#?}");
+    assert_eq!(server.bodies().len(), 51);
+}
+
+#[test]
 fn steer_follow_up_and_next_turn_come_when_they_are_due() {
     let send = |text: &str, delivery: &str| json!({"send": {"text": text, "delivery": delivery}});
     let steps = json!([send("later", "nextTurn"), send("after", "followUp"), send("now", "steer")]);

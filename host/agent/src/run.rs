@@ -31,6 +31,9 @@ use crate::{
 
 /// How much longer than the server a provider may stay silent before the host gives up on the provider itself.
 const PROVIDER_GRACE: Duration = Duration::from_secs(5);
+/// How many requests in a row may be made that the model did not ask for by calling a tool. An extension that always wants one
+/// more must not spend the user's money for ever.
+const MOST_URGED: u32 = 50;
 
 /// An agent in a session.
 pub struct Agent {
@@ -143,7 +146,7 @@ impl Agent {
     /// As [`Self::prompt`].
     pub async fn settle(&self) -> Result<Option<Outcome>, SessionError> {
         let mut last = None;
-        loop {
+        for _ in 0..MOST_URGED {
             let waiting = self.conversation.queue.take_at_end();
             if waiting.is_empty() {
                 return Ok(last);
@@ -157,6 +160,8 @@ impl Agent {
                 return Ok(last);
             }
         }
+        self.report_urged();
+        Ok(last)
     }
 
     async fn run(&self, beginning: Beginning) -> Result<Outcome, SessionError> {
@@ -219,7 +224,7 @@ impl Agent {
         if is_changed {
             self.conversation.set_instructions(Some(prompt));
         }
-        let mut index = 0;
+        let (mut index, mut urged) = (0, 0);
         self.tell_turn(index);
         // Extensions may have changed what there is.
         let active = self.pipeline.table(|table| table.active());
@@ -241,9 +246,16 @@ impl Agent {
             let results = run.turn.results.clone();
             (self.sink)(&Event::TurnEnd { message: Message::Assistant(answer.clone()), tool_results: results });
             let mut goes_on = goes_on?;
+            // Counted are requests that the model did not ask for by calling a tool.
+            urged = if goes_on { 0 } else { urged + 1 };
             goes_on |= self.add_to_turn(EventKind::TurnEnd, &answer, index, run).await?;
             let is_over = |run: &Run| run.stop.is_cancelled() || answer.stop_reason == StopReason::Aborted;
             let mut waiting = Vec::new();
+            if urged > MOST_URGED {
+                // What waits stays where it is.
+                self.report_urged();
+                return Ok(Outcome { aborted: is_over(run), answer: Some(answer) });
+            }
             if !is_over(run) && answer.stop_reason != StopReason::Error {
                 waiting = self.conversation.queue.take_steering();
             }
@@ -265,6 +277,15 @@ impl Agent {
                 self.add(message, run).await?;
             }
         }
+    }
+
+    /// Says that extensions wanted one more request too often.
+    fn report_urged(&self) {
+        let reason = format!(
+            "{MOST_URGED} requests in a row were made because extensions wanted one more; the run ends here; see what \
+             they do at turn-end, agent-before-settle and agent-settled"
+        );
+        self.extensions.report("extensions", Some(EventKind::TurnEnd), &Error::Failed(reason));
     }
 
     fn tell_turn(&self, index: u32) {
