@@ -65,10 +65,19 @@ impl Table {
         let registration = registration.into();
         self.check(&registration, &tools)?;
         let Registration { plugin, origin, replaces, .. } = registration;
-        let own: HashMap<String, usize> = (self.tools.iter().enumerate())
-            .filter(|(_, entry)| entry.is_of(&plugin, origin))
-            .map(|(index, entry)| (entry.local.clone(), index))
-            .collect();
+        let (own, is_all_new) = {
+            let names: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let alike = self.tools.iter().enumerate().filter(|(_, entry)| names.contains(entry.local.as_str()));
+            let (mut own, mut is_all_new) = (HashMap::new(), !names.iter().any(|name| self.names.contains_key(*name)));
+            for (index, entry) in alike {
+                is_all_new = false;
+                if entry.is_of(&plugin, origin) {
+                    own.insert(entry.local.clone(), index);
+                }
+            }
+            (own, is_all_new)
+        };
+        let first = self.tools.len();
         let mut activate = Vec::new();
         for tool in tools {
             let local = tool.name.clone();
@@ -99,7 +108,17 @@ impl Table {
                 activate.push(index);
             }
         }
-        self.settle();
+        if is_all_new {
+            // Nobody else claims these names, and none was made up for another: nothing changes for anybody. Extensions add
+            // thousands of tools one by one.
+            for (index, entry) in self.tools.iter().enumerate().skip(first) {
+                if entry.wanted_exposure != Exposure::Hidden {
+                    self.names.insert(entry.local.clone(), index);
+                }
+            }
+        } else {
+            self.settle();
+        }
         for index in activate {
             let place = self.place_of_replaced(index);
             self.active.insert(place, index);

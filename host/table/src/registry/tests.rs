@@ -313,3 +313,41 @@ fn namespaces_answer_to_four_spellings() {
     assert_eq!(table.namespace("dev_radius").unwrap().name, "other", "an alias as it is comes first");
     assert_eq!(table.namespace("dev.radius").unwrap_err().code(), "ambiguous");
 }
+
+proptest::proptest! {
+    /// What is added without a look at everything is what a look at everything would have made of it.
+    #[test]
+    fn a_short_way_leads_to_the_same_names(
+        added in proptest::collection::vec((0_usize..4, 0_usize..7, proptest::bool::ANY, proptest::bool::ANY), 1..12),
+    ) {
+        let plugins = [("p", Origin::User), ("q", Origin::User), ("p", Origin::Project), ("core", Origin::Builtin)];
+        let names = ["x", "y", "z", "p__x", "q__x", "p__y", "core__x"];
+        let mut table = Table::new();
+        for (plugin, name, is_hidden, replaces) in added {
+            let (plugin, origin) = plugins[plugin];
+            let exposure = if is_hidden { Exposure::Hidden } else { Exposure::Direct };
+            let replaced: &[&str] = if replaces { &[names[name]] } else { &[] };
+            let registration = Registration::new(plugin, origin).replacing(replaced.iter().copied());
+            let _ = table.register(registration, vec![exposed(names[name], exposure)], &runner());
+            let shown = |table: &Table| -> Vec<(String, Exposure)> {
+                table.tools.iter().map(|entry| (entry.tool.name.clone(), entry.tool.exposure)).collect()
+            };
+            let (by_name, before) = (table.names.clone(), shown(&table));
+            table.settle();
+            proptest::prop_assert_eq!(&by_name, &table.names);
+            proptest::prop_assert_eq!(before, shown(&table));
+        }
+    }
+}
+
+#[test]
+fn tools_that_come_one_by_one_are_as_many_as_there_may_be() {
+    let mut table = Table::new();
+    let registration = || Registration::user("p").at_most(1_000);
+    for number in 0..1_000 {
+        table.register(registration(), vec![tool(&format!("t{number}"))], &runner()).unwrap();
+    }
+    let error = table.register(registration(), vec![tool("one_more")], &runner()).unwrap_err();
+    assert_eq!(error, Error::Limit { name: "tools".to_owned(), value: 1_000 });
+    assert_eq!(owner(&table, "t999"), "p/t999");
+}
