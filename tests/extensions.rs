@@ -1,9 +1,11 @@
 //! Extensions in a run: what they are told, and what comes of their answers.
 
+use atoll_table::extension::EventKind;
 use serde_json::{Value, json};
 
 use crate::common::{
     Sandbox, json_lines,
+    plugins::workspace_root,
     puppets::{no_call, one_call},
     server::{Reply, Server},
     text_of,
@@ -30,40 +32,25 @@ fn asked(puppets: &[(&str, Value)], replies: usize, prompts: &[&str]) -> (Sandbo
     (sandbox, server.bodies())
 }
 
-const ALL: [&str; 22] = [
-    "input",
-    "tool-call",
-    "tool-result",
-    "before-agent-start",
-    "context",
-    "context-with-system",
-    "message-start",
-    "message-update",
-    "message-end",
-    "agent-start",
-    "agent-end",
-    "agent-settled",
-    "turn-start",
-    "turn-end",
-    "agent-before-settle",
-    "tool-execution-start",
-    "tool-execution-update",
-    "tool-execution-end",
-    "session-start",
-    "session-shutdown",
-    "session-info-changed",
-    "model-select",
-];
+/// The name of every event there is.
+fn all_events() -> Vec<&'static str> {
+    EventKind::ALL.into_iter().map(EventKind::as_str).collect()
+}
 
 #[test]
 fn an_extension_sees_every_event_of_a_run_in_order() {
     let sandbox = Sandbox::new();
     sandbox.file("a.txt", "alpha\n");
-    let does = json!({"events": ALL, "record": "store"});
+    let does = json!({"events": all_events(), "record": "store"});
     let script = one_call("read", &json!({"path": "a.txt"}));
     sandbox.with_puppets(&[("watcher", does)], &script).arg("go").run().ok().silent();
     let mut names: Vec<String> = sandbox.told_in_store("watcher").into_iter().map(|(name, _)| name).collect();
     names.dedup();
+    let guide = std::fs::read_to_string(workspace_root().join("guest-extensions/README.md")).unwrap();
+    let table = guide.lines().filter(|line| line.starts_with("| `")).collect::<Vec<_>>().join("\n");
+    for name in names.iter().filter(|name| !["start", "stop"].contains(&name.as_str())) {
+        assert!(table.contains(&format!("`{name}`")), "the guide's table does not name {name}");
+    }
     insta::assert_snapshot!(names.join("\n"));
 }
 
@@ -95,8 +82,12 @@ fn an_extension_that_only_watches_changes_nothing_of_json_mode() {
     let script = one_call("read", &json!({"path": "a.txt"}));
     let options = ["--no-session", "--mode", "json", "-t", "read", "go"];
     let without = sandbox.scripted(&script).args(options).run().ok().silent();
-    let watching =
-        sandbox.with_puppets(&[("watcher", json!({"events": ALL}))], &script).args(options).run().ok().silent();
+    let watching = sandbox
+        .with_puppets(&[("watcher", json!({"events": all_events()}))], &script)
+        .args(options)
+        .run()
+        .ok()
+        .silent();
     assert_eq!(shape(&without.stdout), shape(&watching.stdout));
 }
 

@@ -359,30 +359,6 @@ impl TurnReply {
     }
 }
 
-/// Folders that extensions bring.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resources {
-    /// Of skills.
-    pub skills: Vec<String>,
-    /// Of prompts.
-    pub prompts: Vec<String>,
-    /// Of themes.
-    pub themes: Vec<String>,
-}
-
-impl Resources {
-    pub(super) fn apply(&mut self, outcome: Outcome) -> Result<Flow, Error> {
-        let kind = EventKind::ResourcesDiscover;
-        let Some(mut fields) = reply(kind, outcome)? else { return Ok(Flow::On) };
-        let mut paths = |name: &str| field::<Vec<String>>(kind, &mut fields, name).map(Option::unwrap_or_default);
-        let (skills, prompts, themes) = (paths("skillPaths")?, paths("promptPaths")?, paths("themePaths")?);
-        self.skills.extend(skills);
-        self.prompts.extend(prompts);
-        self.themes.extend(themes);
-        Ok(Flow::On)
-    }
-}
-
 #[cfg(test)]
 #[path = "effects_tests.rs"]
 mod tests;

@@ -154,11 +154,3 @@ fn entries_add_up_and_one_who_wants_to_go_on_is_enough() {
     }
     assert_eq!(state, before);
 }
-
-#[test]
-fn folders_add_up() {
-    let mut state = Resources::default();
-    state.apply(fields(json!({"skillPaths": ["a"]}))).unwrap();
-    state.apply(fields(json!({"skillPaths": ["b"], "themePaths": ["t"]}))).unwrap();
-    assert_eq!((state.skills, state.themes), (vec!["a".to_owned(), "b".to_owned()], vec!["t".to_owned()]));
-}

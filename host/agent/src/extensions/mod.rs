@@ -12,7 +12,6 @@ mod report;
 pub mod session_access;
 
 use std::{
-    path::Path,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -244,16 +243,6 @@ impl Extensions {
         let fields = Arc::new(fields);
         let event = |(): &()| Event::Other(kind, Arc::clone(&fields));
         self.ask_each(kind, &CancellationToken::new(), &mut (), event, |(), _| Ok(Flow::On)).await;
-    }
-
-    /// Which resources extensions bring: folders of skills, prompts and themes, in load order.
-    pub async fn resources(&self, cwd: &Path, reason: &str) -> effects::Resources {
-        let mut state = effects::Resources::default();
-        let fields = Arc::new(json!({"cwd": cwd, "reason": reason}));
-        let event = |_: &effects::Resources| Event::Other(EventKind::ResourcesDiscover, Arc::clone(&fields));
-        let stop = CancellationToken::new();
-        self.ask_each(EventKind::ResourcesDiscover, &stop, &mut state, event, effects::Resources::apply).await;
-        state
     }
 
     /// The hook through which they see calls.

@@ -37,6 +37,9 @@ pub struct Table {
     switched_off: HashSet<usize>,
     /// Unique names of all tools that are not hidden.
     names: HashMap<String, usize>,
+    /// How often all names were worked out anew.
+    #[cfg(test)]
+    settled: usize,
 }
 
 impl Table {
@@ -65,20 +68,13 @@ impl Table {
         let registration = registration.into();
         self.check(&registration, &tools)?;
         let Registration { plugin, origin, replaces, .. } = registration;
-        let (own, is_all_new) = {
-            let names: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-            let alike = self.tools.iter().enumerate().filter(|(_, entry)| names.contains(entry.local.as_str()));
-            let (mut own, mut is_all_new) = (HashMap::new(), !names.iter().any(|name| self.names.contains_key(*name)));
-            for (index, entry) in alike {
-                is_all_new = false;
-                if entry.is_of(&plugin, origin) {
-                    own.insert(entry.local.clone(), index);
-                }
-            }
-            (own, is_all_new)
-        };
-        let first = self.tools.len();
+        let own: HashMap<String, usize> = (self.tools.iter().enumerate())
+            .filter(|(_, entry)| entry.is_of(&plugin, origin))
+            .map(|(index, entry)| (entry.local.clone(), index))
+            .collect();
         let mut activate = Vec::new();
+        let first_new = self.tools.len();
+        let count = tools.len();
         for tool in tools {
             let local = tool.name.clone();
             let (wanted, default_active) = (tool.exposure, tool.default_active);
@@ -108,15 +104,7 @@ impl Table {
                 activate.push(index);
             }
         }
-        if is_all_new {
-            // Nobody else claims these names, and none was made up for another: nothing changes for anybody. Extensions add
-            // thousands of tools one by one.
-            for (index, entry) in self.tools.iter().enumerate().skip(first) {
-                if entry.wanted_exposure != Exposure::Hidden {
-                    self.names.insert(entry.local.clone(), index);
-                }
-            }
-        } else {
+        if first_new + count != self.tools.len() || !self.settle_new(first_new) {
             self.settle();
         }
         for index in activate {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     Figure,
     concurrency::{self, call},
-    median, percentile,
+    extensions, median, percentile,
     tools::Processes,
 };
 
@@ -116,6 +116,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let name = format!("{cycles} instantiate-call-drop cycles: resident memory grows by");
     figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
     figures.extend(concurrency::measure(&host, quick).await?);
+    figures.extend(extensions::measure(&host, &pipeline, quick).await?);
     Ok(figures)
 }
 
