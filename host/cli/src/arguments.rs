@@ -53,8 +53,8 @@ impl Arguments {
 pub(crate) struct ExtensionArguments {
     /// Load the extension in this file, beside those that are installed. Can be repeated; with every command that uses
     /// the tools.
-    #[arg(short = 'e', long = "extension", global = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
+    #[arg(id = "extension", short = 'e', long = "extension", global = true, value_name = "FILE")]
+    pub(crate) named: Vec<PathBuf>,
     /// Leave out all extensions that are installed (also -ne). Those of -e are loaded all the same.
     #[arg(long, global = true)]
     pub(crate) no_extensions: bool,

@@ -227,7 +227,7 @@ impl Parts {
 
     /// The plugins that the user named for this run, then those that are installed.
     async fn other_plugins(&self, wanted: &ExtensionArguments) -> anyhow::Result<Vec<Loaded>> {
-        let named = self.named_plugins(&wanted.files).await?;
+        let named = self.named_plugins(&wanted.named).await?;
         let names: HashSet<&str> = named.iter().map(|loaded| loaded.plugin.name.as_str()).collect();
         let mut others = self.installed_plugins(&names).await;
         if wanted.no_extensions {
