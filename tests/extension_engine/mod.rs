@@ -332,10 +332,18 @@ async fn one_that_can_not_start_says_why_and_is_not_there() {
 #[tokio::test]
 async fn what_it_is_told_faster_than_it_listens_is_dropped_and_never_waited_for() {
     let world = World::new(json!({"puppet": {"queue": 10}}));
-    let settings = json!({"events": ["turn-start"], "answers": {"turn-start": [{"steps": [{"never": true}]}]}});
+    let settings = json!({
+        "events": ["turn-start"], "record": "entry",
+        "answers": {"turn-start": [{"steps": [{"never": true}]}]},
+    });
     let (extension, _plugin) = world.started(&settings).await;
-    let told: Vec<bool> = (0..15).map(|_| extension.tell(Event::other(EventKind::TurnStart, json!({})))).collect();
-    assert_eq!(told, [vec![true; 10], vec![false; 5]].concat());
+    let tell = |times: usize| -> Vec<bool> {
+        (0..times).map(|_| extension.tell(Event::other(EventKind::TurnStart, json!({})))).collect()
+    };
+    assert_eq!(tell(12), [vec![true; 10], vec![false; 2]].concat());
+    // The same once its handlers have begun: what does not end takes room too.
+    world.stage.told("turn-start", 10).await;
+    assert_eq!(tell(2), [false; 2]);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a plugin written in Rust needs: the contract as Rust types, and a tool as a function.
+//! What a plugin written in Rust needs: the contract as Rust types, a tool as a function, and an extension as a type.
 //!
 //! The contract is the WIT package `atoll:plugin` in `wit/`. Its shared data is in [`types`], each capability is
 //! a module of its own ([`files`], [`http`], [`process`], …), and what a component exports is in [`tools`],
@@ -35,6 +35,49 @@
 //! }
 //!
 //! export_tools!(Shout);
+//! ```
+//!
+//! An extension is a type that implements [`Extension`], handed to [`export_extension!`]. This one lets no program be run
+//! that deletes a tree, and counts what it stopped:
+//!
+//! ```
+//! use std::cell::Cell;
+//!
+//! use atoll_plugin::{
+//!     Error, EventId, Extension, export_extension,
+//!     extension::{Event, Outcome, StartReason},
+//!     log,
+//!     types::Subscription,
+//! };
+//!
+//! #[derive(Default)]
+//! struct Gate {
+//!     stopped: Cell<u32>,
+//! }
+//!
+//! impl Extension for Gate {
+//!     async fn start(_: StartReason) -> Result<(Self, Subscription), Error> {
+//!         let wanted = Subscription::new().event("tool-call").command("stopped", "Says how much was stopped.");
+//!         Ok((Self::default(), wanted))
+//!     }
+//!
+//!     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
+//!         let Event::ToolCall(call) = event else { return Ok(Outcome::Pass) };
+//!         let arguments: serde_json::Value = serde_json::from_str(&call.arguments)?;
+//!         if call.tool == "bash" && arguments["command"].as_str().is_some_and(|line| line.contains("rm -rf")) {
+//!             self.stopped.set(self.stopped.get() + 1);
+//!             return Ok(Outcome::block("Trees are not deleted here. Name the files."));
+//!         }
+//!         Ok(Outcome::Pass)
+//!     }
+//!
+//!     async fn command(&self, _: EventId, _: &str, _: &str) -> Result<(), Error> {
+//!         log::write(log::Level::Info, &format!("{} stopped", self.stopped.get()));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! export_extension!(Gate);
 //! ```
 //!
 //! Built for a native target, everything compiles and every import panics when it is called: unit tests cover

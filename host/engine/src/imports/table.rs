@@ -194,10 +194,12 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let arguments = serde_json::from_str(&arguments)
                 .map_err(|error| Error::InvalidArguments(format!("the arguments are not JSON: {error}")))?;
             let output = tokio::select! {
-                output = nested(clock, table, plugin.limits.nesting, name, arguments) => output?,
+                // Looked at first, so that nothing begins that nobody waits for.
+                biased;
                 () = unwanted(wanted) => {
                     return Err(Error::Cancelled("nobody waits any more for what this call was made for".to_owned()));
                 }
+                output = nested(clock, table, plugin.limits.nesting, name, arguments) => output?,
             };
             let output = convert::output_to_wit(output);
             plugin.check_bytes(convert::output_size(&output))?;

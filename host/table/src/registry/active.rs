@@ -59,7 +59,8 @@ impl Table {
 
     /// Where in the order the built-in tool stands that this one replaces.
     pub(super) fn place_of_replaced(&self, index: usize) -> Option<usize> {
-        self.active.iter().position(|other| self.stands_in(index, other))
+        let replaces = self.tools[index].replaces;
+        replaces.then(|| self.active.iter().position(|other| self.stands_in(index, other))).flatten()
     }
 
     /// Whether the tool `index` stands in for the built-in tool `other`.

@@ -343,3 +343,29 @@ fn tools_that_come_one_by_one_cost_no_more_than_their_own_names() {
     names.dedup();
     assert_eq!(names.len(), all, "two tools of one name");
 }
+
+proptest::proptest! {
+    /// What is added without a look at everything is what a look at everything would have made of it.
+    #[test]
+    fn a_short_way_leads_to_the_same_names(
+        added in proptest::collection::vec((0_usize..4, 0_usize..7, proptest::bool::ANY, proptest::bool::ANY), 1..12),
+    ) {
+        let plugins = [("p", Origin::User), ("q", Origin::User), ("p", Origin::Project), ("core", Origin::Builtin)];
+        let names = ["x", "y", "z", "p__x", "q__x", "p__y", "core__x"];
+        let mut table = Table::new();
+        for (plugin, name, is_hidden, replaces) in added {
+            let (plugin, origin) = plugins[plugin];
+            let exposure = if is_hidden { Exposure::Hidden } else { Exposure::Direct };
+            let replaced: &[&str] = if replaces { &[names[name]] } else { &[] };
+            let registration = Registration::new(plugin, origin).replacing(replaced.iter().copied());
+            let _ = table.register(registration, vec![exposed(names[name], exposure)], &runner());
+            let shown = |table: &Table| -> Vec<(String, Exposure)> {
+                table.tools.iter().map(|entry| (entry.tool.name.clone(), entry.tool.exposure)).collect()
+            };
+            let (by_name, before) = (table.names.clone(), shown(&table));
+            table.settle();
+            proptest::prop_assert_eq!(&by_name, &table.names);
+            proptest::prop_assert_eq!(before, shown(&table));
+        }
+    }
+}
