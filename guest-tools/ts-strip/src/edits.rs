@@ -109,14 +109,24 @@ impl<'s> Edits<'s> {
         }
     }
 
-    /// The code, and whether any of it is not where it was in the source.
-    pub(crate) fn finish(mut self) -> Result<(String, bool), std::string::FromUtf8Error> {
-        for separation in std::mem::take(&mut self.separations) {
-            let next = trivia::skip(&self.bytes, separation.after);
+    /// Puts the `;` in that were asked for and are needed. From the end on, so that the blanks after many types in a row
+    /// are read once, and one `;` is enough for all of them.
+    fn put_semicolons(&mut self) {
+        let mut separations = std::mem::take(&mut self.separations);
+        separations.sort_by_key(|separation| std::cmp::Reverse(separation.after));
+        let mut known = usize::MAX..usize::MAX;
+        for separation in separations {
+            let next = trivia::skip_knowing(&self.bytes, separation.after, &known);
+            known = separation.after..next;
             if goes_on(self.bytes.get(next..).unwrap_or_default(), separation.in_class) {
                 self.put_semicolon(separation.blank);
             }
         }
+    }
+
+    /// The code, and whether any of it is not where it was in the source.
+    pub(crate) fn finish(mut self) -> Result<(String, bool), std::string::FromUtf8Error> {
+        self.put_semicolons();
         let moved = !self.replacements.is_empty();
         self.replacements.sort_by_key(|replacement| replacement.start);
         let mut code = Vec::with_capacity(self.bytes.len());

@@ -39,8 +39,8 @@ impl<'a> Eraser<'_, 'a> {
         }
 
         let mut known = self.enum_values.remove(&name).unwrap_or_default();
-        let own = declaration.body.members.iter().map(|member| member.id.static_name().to_string());
-        let members = known.keys().cloned().chain(own).collect();
+        let mut members = self.enum_members.remove(&name).unwrap_or_default();
+        members.extend(declaration.body.members.iter().map(|member| member.id.static_name().to_string()));
         self.enum_scopes.push(EnumScope { name, members });
         let mut previous = Some(Value::Number(-1.0));
         for member in &declaration.body.members {
@@ -51,7 +51,9 @@ impl<'a> Eraser<'_, 'a> {
                 None => known.remove(&key),
             };
         }
-        self.enum_scopes.pop();
+        if let Some(scope) = self.enum_scopes.pop() {
+            self.enum_members.insert(name, scope.members);
+        }
         self.enum_values.insert(name, known);
 
         let end = declaration.body.span.end;

@@ -20,13 +20,15 @@ pub(crate) struct Eraser<'s, 'a> {
     pub(crate) kind: SourceKind,
     pub(crate) edits: Edits<'s>,
     /// The first error, by its place in the source.
-    error: Option<(u32, StripError)>,
+    error: Option<(u32, String)>,
     /// Names that are used as values anywhere.
     pub(crate) values_used: HashSet<Ident<'a>>,
     /// Names at the top that are types only.
     pub(crate) local_types: HashSet<Ident<'a>>,
     /// The enums whose initialisers are being walked, innermost last.
     pub(crate) enum_scopes: Vec<EnumScope<'a>>,
+    /// The names of the members of each enum.
+    pub(crate) enum_members: HashMap<Ident<'a>, HashSet<String>>,
     /// What is known of the members of each enum.
     pub(crate) enum_values: HashMap<Ident<'a>, HashMap<String, Value>>,
     /// The lists of statements around, innermost last.
@@ -53,6 +55,7 @@ impl<'s, 'a> Eraser<'s, 'a> {
             values_used: HashSet::new(),
             local_types: HashSet::new(),
             enum_scopes: Vec::new(),
+            enum_members: HashMap::new(),
             enum_values: HashMap::new(),
             lists: Vec::new(),
             at_function_level: false,
@@ -67,8 +70,8 @@ impl<'s, 'a> Eraser<'s, 'a> {
     }
 
     pub(crate) fn finish(self) -> Result<Stripped, StripError> {
-        if let Some((_, error)) = self.error {
-            return Err(error);
+        if let Some((offset, message)) = self.error {
+            return Err(StripError::at(self.source, offset as usize, StripErrorKind::Unsupported, message));
         }
         match self.edits.finish() {
             Ok((code, columns_moved)) => Ok(Stripped { code, columns_moved }),
@@ -79,8 +82,7 @@ impl<'s, 'a> Eraser<'s, 'a> {
     /// Refuses the source for what is at `span`.
     pub(crate) fn refuse(&mut self, span: Span, message: impl Into<String>) {
         if self.error.as_ref().is_none_or(|(start, _)| span.start < *start) {
-            let error = StripError::at(self.source, span.start as usize, StripErrorKind::Unsupported, message.into());
-            self.error = Some((span.start, error));
+            self.error = Some((span.start, message.into()));
         }
     }
 
@@ -238,6 +240,13 @@ impl<'a> Visit<'a> for Eraser<'_, 'a> {
 
     fn visit_ts_enum_declaration(&mut self, declaration: &TSEnumDeclaration<'a>) {
         self.enum_declaration(declaration, None);
+    }
+
+    fn visit_object_property(&mut self, property: &ObjectProperty<'a>) {
+        if property.shorthand {
+            self.shorthand(property);
+        }
+        walk::walk_object_property(self, property);
     }
 
     fn visit_identifier_reference(&mut self, identifier: &IdentifierReference<'a>) {

@@ -61,6 +61,12 @@ impl StripError {
             .map(|error| (error.labels.iter().map(|label| label.offset() as usize).min().unwrap_or(0), error))
             .min_by_key(|(offset, _)| *offset)?;
         let mut message: String = first.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        if message == "Unexpected token" {
+            message = match source.get(offset..).and_then(|rest| rest.chars().next()) {
+                Some(found) => format!("unexpected `{found}`; something is missing before it, or it is one too many"),
+                None => "the source ends too early; something is not closed".to_owned(),
+            };
+        }
         if let Some(help) = &first.help {
             message.push_str("; ");
             message.extend(help.split_whitespace().collect::<Vec<_>>().join(" ").chars());

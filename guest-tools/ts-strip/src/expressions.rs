@@ -172,12 +172,24 @@ impl<'a> Eraser<'_, 'a> {
 
     pub(crate) fn reference(&mut self, identifier: &IdentifierReference<'a>) {
         self.values_used.insert(identifier.name);
-        if let Some(scope) =
-            self.enum_scopes.iter().rev().find(|scope| scope.members.contains(identifier.name.as_str()))
-        {
-            let text = format!("{}.", scope.name);
+        if let Some(scope) = self.enum_scope_of(identifier.name) {
+            let text = format!("{scope}.");
             self.edits.insert(identifier.span.start, text);
         }
+    }
+
+    /// Gives `{ a }` the name that it loses if `a` is a member of an enum.
+    pub(crate) fn shorthand(&mut self, property: &ObjectProperty<'a>) {
+        if let Expression::Identifier(identifier) = &property.value
+            && self.enum_scope_of(identifier.name).is_some()
+        {
+            self.edits.insert(property.span.start, format!("{}: ", identifier.name));
+        }
+    }
+
+    /// The enum around that has a member of this name.
+    fn enum_scope_of(&self, name: Ident<'a>) -> Option<Ident<'a>> {
+        self.enum_scopes.iter().rev().find(|scope| scope.members.contains(name.as_str())).map(|scope| scope.name)
     }
 }
 

@@ -260,7 +260,8 @@ impl Scan<'_> {
     }
 
     fn slash(&mut self) -> Result<(), StripError> {
-        let regex = self.regex_len();
+        // Looked for only where there may be one: it reads on to the end of the line.
+        let regex = if self.before == Before::Value { None } else { self.regex_len() };
         match (self.before, regex) {
             (Before::Value, _) | (Before::CloseBrace | Before::Unknown, None) => {
                 self.at += 1;
@@ -278,7 +279,7 @@ impl Scan<'_> {
                 if inside.iter().any(unclear) || matches!(after, Some(b'/' | b'*')) {
                     let message = "it is not clear whether this `/` divides or begins a regular expression; put `;` \
                                    before it, or parentheses around it";
-                    return Err(StripError::at(self.source, self.at, StripErrorKind::Limit, message));
+                    return Err(StripError::at(self.source, self.at, StripErrorKind::Unsupported, message));
                 }
                 for byte in inside.to_vec() {
                     if matches!(byte, b'(' | b'[' | b'{' | b'<') {
@@ -400,6 +401,10 @@ impl Scan<'_> {
             [b'!', ..] if value => (1, true, Before::Unknown),
             [b'!', ..] => (1, true, Before::Operator),
             [b'<', ..] => {
+                if self.before != Before::Value {
+                    // `<T>x` waits for `x` when the bracket is closed.
+                    self.wait();
+                }
                 self.push(Kind::Angle);
                 return;
             }

@@ -3,6 +3,8 @@
 //! Works on bytes, so that it can look at a source and at a half-edited one. It must never be used inside of a string,
 //! a template or a regular expression.
 
+use std::ops::Range;
+
 /// The length of the white space or line terminator that `bytes` begins with; 0 if there is none. It is what the parser
 /// takes for white space, which is a little more than JavaScript does.
 pub(crate) fn blank_len(bytes: &[u8]) -> usize {
@@ -44,8 +46,16 @@ pub(crate) fn comment_len(bytes: &[u8]) -> usize {
 }
 
 /// The first place at or after `from` that is neither blank nor in a comment.
-pub(crate) fn skip(bytes: &[u8], mut from: usize) -> usize {
+pub(crate) fn skip(bytes: &[u8], from: usize) -> usize {
+    skip_knowing(bytes, from, &(usize::MAX..usize::MAX))
+}
+
+/// The same, when it is known that there is nothing else in `known` and something at its end.
+pub(crate) fn skip_knowing(bytes: &[u8], mut from: usize, known: &Range<usize>) -> usize {
     loop {
+        if known.contains(&from) {
+            return known.end;
+        }
         let rest = bytes.get(from..).unwrap_or_default();
         match blank_len(rest).max(comment_len(rest)) {
             0 => return from,
