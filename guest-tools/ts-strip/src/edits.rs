@@ -2,7 +2,7 @@
 //!
 //! It must never lose or add a line, and never cut a character in half.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use oxc_span::Span;
 
@@ -30,7 +30,7 @@ pub(crate) struct Edits<'s> {
     /// The source, overwritten in place.
     bytes: Vec<u8>,
     /// The start of each blanked part, by its end.
-    blanks: HashMap<u32, u32>,
+    blanks: BTreeMap<u32, u32>,
     replacements: Vec<Replacement>,
     separations: Vec<Separation>,
 }
@@ -40,7 +40,7 @@ impl<'s> Edits<'s> {
         Self {
             source,
             bytes: source.as_bytes().to_vec(),
-            blanks: HashMap::new(),
+            blanks: BTreeMap::new(),
             replacements: Vec::new(),
             separations: Vec::new(),
         }

@@ -1,6 +1,6 @@
 //! Enums: the object that TypeScript makes of one, written where the enum is, each member on its own line.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::Visit;
@@ -10,8 +10,8 @@ use crate::erase::Eraser;
 
 /// The names that are members of an enum within its initialisers.
 pub(crate) struct EnumScope<'a> {
-    pub(crate) name: Ident<'a>,
-    pub(crate) members: HashSet<String>,
+    pub(crate) name: &'a str,
+    pub(crate) members: BTreeSet<String>,
 }
 
 /// What is known of the value of a member before the program runs.
@@ -25,7 +25,7 @@ pub(crate) enum Value {
 impl<'a> Eraser<'_, 'a> {
     /// Writes an enum. `export` is the whole declaration it is exported by.
     pub(crate) fn enum_declaration(&mut self, declaration: &TSEnumDeclaration<'a>, export: Option<Span>) {
-        let name = declaration.id.name;
+        let name = declaration.id.name.as_str();
         let head = Span::new(declaration.span.start, declaration.body.span.start.saturating_add(1));
         let (first, keyword) = match self.lists.last_mut() {
             Some(list) => (list.enums.insert(name), if list.function_level { "var" } else { "let" }),
@@ -38,8 +38,8 @@ impl<'a> Eraser<'_, 'a> {
             self.edits.replace(Span::new(start, head.end), format!(";(function ({name}) {{"));
         }
 
-        let mut known = self.enum_values.remove(&name).unwrap_or_default();
-        let mut members = self.enum_members.remove(&name).unwrap_or_default();
+        let mut known = self.enum_values.remove(name).unwrap_or_default();
+        let mut members = self.enum_members.remove(name).unwrap_or_default();
         members.extend(declaration.body.members.iter().map(|member| member.id.static_name().to_string()));
         self.enum_scopes.push(EnumScope { name, members });
         let mut previous = Some(Value::Number(-1.0));
@@ -63,10 +63,10 @@ impl<'a> Eraser<'_, 'a> {
     /// Writes a member, and returns what is known of its value.
     fn member(
         &mut self,
-        name: Ident<'a>,
+        name: &'a str,
         member: &TSEnumMember<'a>,
         previous: Option<Value>,
-        known: &HashMap<String, Value>,
+        known: &BTreeMap<String, Value>,
     ) -> Option<Value> {
         let key = match &member.id {
             TSEnumMemberName::Identifier(id) => format!("\"{}\"", id.name),
@@ -115,7 +115,7 @@ impl<'a> Eraser<'_, 'a> {
     }
 
     /// What an initialiser is, as far as it can be told from the source alone.
-    fn evaluate(&self, expression: &Expression<'a>, name: Ident<'a>, known: &HashMap<String, Value>) -> Option<Value> {
+    fn evaluate(&self, expression: &Expression<'a>, name: &'a str, known: &BTreeMap<String, Value>) -> Option<Value> {
         // Long sums nest to the left, as deep as they are long.
         let mut rights = Vec::new();
         let mut left = expression;
@@ -162,11 +162,11 @@ impl<'a> Eraser<'_, 'a> {
         &self,
         object: &Expression<'a>,
         key: &str,
-        name: Ident<'a>,
-        known: &HashMap<String, Value>,
+        name: &'a str,
+        known: &BTreeMap<String, Value>,
     ) -> Option<Value> {
         let Expression::Identifier(object) = object else { return None };
-        let members = if object.name == name { known } else { self.enum_values.get(&object.name)? };
+        let members = if object.name == name { known } else { self.enum_values.get(object.name.as_str())? };
         members.get(key).copied()
     }
 }

@@ -4,7 +4,7 @@
 //! Types are never walked: they are blanked as a whole. So every reference to a name that the walk meets is one to a
 //! value, and everything it recurses into is bounded by the nesting of the source.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use oxc_allocator::ArenaVec;
 use oxc_ast::ast::*;
@@ -22,15 +22,15 @@ pub(crate) struct Eraser<'s, 'a> {
     /// The first error, by its place in the source.
     error: Option<(u32, String)>,
     /// Names that are used as values anywhere.
-    pub(crate) values_used: HashSet<Ident<'a>>,
+    pub(crate) values_used: BTreeSet<&'a str>,
     /// Names at the top that are types only.
-    pub(crate) local_types: HashSet<Ident<'a>>,
+    pub(crate) local_types: BTreeSet<&'a str>,
     /// The enums whose initialisers are being walked, innermost last.
     pub(crate) enum_scopes: Vec<EnumScope<'a>>,
     /// The names of the members of each enum.
-    pub(crate) enum_members: HashMap<Ident<'a>, HashSet<String>>,
+    pub(crate) enum_members: BTreeMap<&'a str, BTreeSet<String>>,
     /// What is known of the members of each enum.
-    pub(crate) enum_values: HashMap<Ident<'a>, HashMap<String, Value>>,
+    pub(crate) enum_values: BTreeMap<&'a str, BTreeMap<String, Value>>,
     /// The lists of statements around, innermost last.
     pub(crate) lists: Vec<StatementList<'a>>,
     /// Whether the list of statements that is walked next is that of a function or of the source.
@@ -42,7 +42,7 @@ pub(crate) struct StatementList<'a> {
     /// Whether a `var` in it belongs to it.
     pub(crate) function_level: bool,
     /// Names of the enums in it so far.
-    pub(crate) enums: HashSet<Ident<'a>>,
+    pub(crate) enums: BTreeSet<&'a str>,
 }
 
 impl<'s, 'a> Eraser<'s, 'a> {
@@ -52,11 +52,11 @@ impl<'s, 'a> Eraser<'s, 'a> {
             kind,
             edits: Edits::new(source),
             error: None,
-            values_used: HashSet::new(),
-            local_types: HashSet::new(),
+            values_used: BTreeSet::new(),
+            local_types: BTreeSet::new(),
             enum_scopes: Vec::new(),
-            enum_members: HashMap::new(),
-            enum_values: HashMap::new(),
+            enum_members: BTreeMap::new(),
+            enum_values: BTreeMap::new(),
             lists: Vec::new(),
             at_function_level: false,
         }

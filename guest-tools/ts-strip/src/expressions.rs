@@ -171,8 +171,8 @@ impl<'a> Eraser<'_, 'a> {
     }
 
     pub(crate) fn reference(&mut self, identifier: &IdentifierReference<'a>) {
-        self.values_used.insert(identifier.name);
-        if let Some(scope) = self.enum_scope_of(identifier.name) {
+        self.values_used.insert(identifier.name.as_str());
+        if let Some(scope) = self.enum_scope_of(identifier.name.as_str()) {
             let text = format!("{scope}.");
             self.edits.insert(identifier.span.start, text);
         }
@@ -181,15 +181,15 @@ impl<'a> Eraser<'_, 'a> {
     /// Gives `{ a }` the name that it loses if `a` is a member of an enum.
     pub(crate) fn shorthand(&mut self, property: &ObjectProperty<'a>) {
         if let Expression::Identifier(identifier) = &property.value
-            && self.enum_scope_of(identifier.name).is_some()
+            && self.enum_scope_of(identifier.name.as_str()).is_some()
         {
             self.edits.insert(property.span.start, format!("{}: ", identifier.name));
         }
     }
 
     /// The enum around that has a member of this name.
-    fn enum_scope_of(&self, name: Ident<'a>) -> Option<Ident<'a>> {
-        self.enum_scopes.iter().rev().find(|scope| scope.members.contains(name.as_str())).map(|scope| scope.name)
+    fn enum_scope_of(&self, name: &'a str) -> Option<&'a str> {
+        self.enum_scopes.iter().rev().find(|scope| scope.members.contains(name)).map(|scope| scope.name)
     }
 }
 

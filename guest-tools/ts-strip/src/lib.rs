@@ -30,7 +30,8 @@ pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// How deep brackets, operators that open something, and statements without braces may nest, counted together.
 ///
-/// The parser is recursive, and a WebAssembly guest has 512 KiB of stack for it. Code that people write stays below 40.
+/// The parser is recursive, and a WebAssembly guest has 512 KiB of stack for it. The costliest construct was measured to
+/// fill that at 223 levels.
 pub const MAX_NESTING: usize = nesting::LIMIT;
 
 /// What the source is a text of.

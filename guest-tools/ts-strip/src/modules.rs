@@ -3,7 +3,7 @@
 //! A name counts as used as a value if it is anywhere in the source, whichever scope it is in: an import may stay that
 //! TypeScript would take out because a local variable has its name. It never goes away when it is needed.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use oxc_ast::ast::*;
 use oxc_span::{GetSpan, Span};
@@ -14,14 +14,14 @@ use crate::statements::namespace_is_erased;
 impl<'a> Eraser<'_, 'a> {
     /// Finds the names at the top that are types and not values too.
     pub(crate) fn find_local_types(&mut self, body: &[Statement<'a>]) {
-        let mut types = HashSet::new();
-        let mut values = HashSet::new();
+        let mut types = BTreeSet::new();
+        let mut values = BTreeSet::new();
         for statement in body {
             let declaration = match statement {
                 Statement::ImportDeclaration(import) => {
                     for specifier in import.specifiers.iter().flatten() {
                         let is_type = import.import_kind == ImportOrExportKind::Type || is_type_specifier(specifier);
-                        if is_type { &mut types } else { &mut values }.insert(specifier.local().name);
+                        if is_type { &mut types } else { &mut values }.insert(specifier.local().name.as_str());
                     }
                     continue;
                 }
@@ -29,13 +29,13 @@ impl<'a> Eraser<'_, 'a> {
                 Statement::ExportDefaultDeclaration(export) => {
                     match &export.declaration {
                         ExportDefaultDeclarationKind::FunctionDeclaration(it) => {
-                            values.extend(it.id.as_ref().map(|id| id.name));
+                            values.extend(it.id.as_ref().map(|id| id.name.as_str()));
                         }
                         ExportDefaultDeclarationKind::ClassDeclaration(it) => {
-                            values.extend(it.id.as_ref().map(|id| id.name));
+                            values.extend(it.id.as_ref().map(|id| id.name.as_str()));
                         }
                         ExportDefaultDeclarationKind::TSInterfaceDeclaration(it) => {
-                            types.insert(it.id.name);
+                            types.insert(it.id.name.as_str());
                         }
                         _ => {}
                     }
@@ -48,28 +48,28 @@ impl<'a> Eraser<'_, 'a> {
             };
             match declaration {
                 Declaration::TSTypeAliasDeclaration(it) => {
-                    types.insert(it.id.name);
+                    types.insert(it.id.name.as_str());
                 }
                 Declaration::TSInterfaceDeclaration(it) => {
-                    types.insert(it.id.name);
+                    types.insert(it.id.name.as_str());
                 }
                 Declaration::TSNamespaceDeclaration(it) if namespace_is_erased(it) => {
-                    types.insert(it.id.name);
+                    types.insert(it.id.name.as_str());
                 }
                 Declaration::TSImportEqualsDeclaration(it) if it.import_kind == ImportOrExportKind::Type => {
-                    types.insert(it.id.name);
+                    types.insert(it.id.name.as_str());
                 }
-                Declaration::FunctionDeclaration(it) => values.extend(it.id.as_ref().map(|id| id.name)),
-                Declaration::ClassDeclaration(it) => values.extend(it.id.as_ref().map(|id| id.name)),
+                Declaration::FunctionDeclaration(it) => values.extend(it.id.as_ref().map(|id| id.name.as_str())),
+                Declaration::ClassDeclaration(it) => values.extend(it.id.as_ref().map(|id| id.name.as_str())),
                 Declaration::TSEnumDeclaration(it) => {
-                    values.insert(it.id.name);
+                    values.insert(it.id.name.as_str());
                 }
                 Declaration::TSNamespaceDeclaration(it) => {
-                    values.insert(it.id.name);
+                    values.insert(it.id.name.as_str());
                 }
                 Declaration::VariableDeclaration(it) => {
                     for declarator in &it.declarations {
-                        values.extend(declarator.id.get_binding_identifiers().iter().map(|id| id.name));
+                        values.extend(declarator.id.get_binding_identifiers().iter().map(|id| id.name.as_str()));
                     }
                 }
                 _ => {}
@@ -82,7 +82,7 @@ impl<'a> Eraser<'_, 'a> {
     pub(crate) fn exports_type(&self, specifier: &ExportSpecifier<'a>) -> bool {
         specifier.export_kind == ImportOrExportKind::Type
             || matches!(&specifier.local, ModuleExportName::IdentifierReference(name)
-                if self.local_types.contains(&name.name))
+                if self.local_types.contains(name.name.as_str()))
     }
 
     pub(crate) fn export_names(&mut self, specifiers: &[ExportSpecifier<'a>]) {
@@ -90,7 +90,7 @@ impl<'a> Eraser<'_, 'a> {
             if self.exports_type(specifier) {
                 self.blank_list_item(specifier.span);
             } else if let ModuleExportName::IdentifierReference(name) = &specifier.local {
-                self.values_used.insert(name.name);
+                self.values_used.insert(name.name.as_str());
             }
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Eraser<'_, 'a> {
             let Statement::ImportDeclaration(import) = statement else { continue };
             let Some(specifiers) = &import.specifiers else { continue };
             let stays = |specifier: &ImportDeclarationSpecifier<'a>| {
-                !is_type_specifier(specifier) && self.values_used.contains(&specifier.local().name)
+                !is_type_specifier(specifier) && self.values_used.contains(&specifier.local().name.as_str())
             };
             let (kept, gone): (Vec<_>, Vec<_>) = specifiers.iter().partition(|specifier| stays(specifier));
             if import.import_kind == ImportOrExportKind::Type || kept.is_empty() {

@@ -1,6 +1,6 @@
 //! Statements: which of them go away, and where a `;` has to come in so that the others stay apart.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::walk;
@@ -11,7 +11,7 @@ use crate::erase::{Eraser, StatementList};
 impl<'a> Eraser<'_, 'a> {
     pub(crate) fn statements(&mut self, statements: &[Statement<'a>]) {
         let function_level = std::mem::take(&mut self.at_function_level);
-        self.lists.push(StatementList { function_level, enums: HashSet::new() });
+        self.lists.push(StatementList { function_level, enums: BTreeSet::new() });
         for statement in statements {
             let span = statement.span();
             if self.is_erased(statement) {
@@ -45,7 +45,7 @@ impl<'a> Eraser<'_, 'a> {
                 ExportDefaultDeclarationKind::TSInterfaceDeclaration(_) => true,
                 ExportDefaultDeclarationKind::FunctionDeclaration(function) => function.body.is_none(),
                 ExportDefaultDeclarationKind::ClassDeclaration(class) => class.declare,
-                ExportDefaultDeclarationKind::Identifier(name) => self.local_types.contains(&name.name),
+                ExportDefaultDeclarationKind::Identifier(name) => self.local_types.contains(name.name.as_str()),
                 _ => false,
             },
             Statement::ExportNamedDeclaration(export) => {
