@@ -161,6 +161,12 @@ fn a_place_in_proc_that_the_user_names_can_be_granted() {
     sandbox.grant("misbehave", &component, wants);
     let version = sandbox.good_call("misbehave", &json!({"how": "open", "target": "/proc/sys/kernel/ostype"}));
     assert!(version.contains("Linux"), "{version}");
+    // What such a file gives it gives at once, and never more.
+    for how in ["read", "open"] {
+        let most = sandbox.good_call("misbehave", &json!({"how": how, "target": "/proc/sys/kernel/pid_max"}));
+        let expected = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+        assert!(most.contains(expected.trim()), "{how}: {most}");
+    }
     sandbox.bad_call("misbehave", &json!({"how": "read", "target": "/proc/self/environ"}));
 }
 

@@ -19,11 +19,11 @@ fn bad_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("truncated", half, "not a usable component"),
         ("damaged", damaged, "not a usable component"),
         ("core-module", core_module(), "core WebAssembly module"),
-        ("nothing", component("(component)"), "exports neither"),
+        ("nothing", component("(component)"), "exports none of"),
         (
             "other-world",
             component("(component (instance $run) (export \"wasi:cli/run@0.2.3\" (instance $run)))"),
-            "exports neither",
+            "exports none of",
         ),
         ("newer-contract", importing("atoll:plugin/log@0.2.0"), "atoll:plugin/log@0.2.0"),
         ("newer-patch", importing("atoll:plugin/log@0.1.9"), "atoll:plugin/log@0.1.9"),

@@ -187,7 +187,7 @@ fn what_is_no_plugin_of_ours_is_not_installed() {
         (Vec::new(), "empty"),
         (good[..good.len() / 2].to_vec(), "not a usable component"),
         (core_module(), "core WebAssembly module"),
-        (component("(component)"), "exports neither"),
+        (component("(component)"), "exports none of"),
         (importing("atoll:plugin/log@0.2.0"), "atoll:plugin/log@0.2.0"),
         (importing("wasi:sockets/tcp@0.2.3"), "wasi:sockets/tcp@0.2.3"),
         // It imports what it does not ask for, so no grant could make it work.

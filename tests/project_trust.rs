@@ -373,22 +373,60 @@ fn skills_of_a_trusted_project_can_be_read_and_not_changed() {
 fn skills_of_the_user_can_be_read_and_not_changed_and_lead_nowhere_else() {
     let sandbox = Sandbox::new();
     let own = sandbox.home_file("skills/x/SKILL.md", "own\n");
-    let shared = sandbox.root().join("home/.agents/skills/y/SKILL.md");
-    fs::create_dir_all(shared.parent().unwrap()).unwrap();
-    fs::write(&shared, "shared\n").unwrap();
     let settings = sandbox.home_file("settings.json", "{}");
     symlink(&settings, own.with_file_name("link")).unwrap();
     let call =
         |tool: &str, arguments: Value| sandbox.atoll().args(["tool", "call", tool, &arguments.to_string()]).run();
-    for (skill, text) in [(&own, "own\n"), (&shared, "shared\n")] {
-        assert_eq!(call("read", json!({"path": skill})).ok().silent().stdout, text);
-        call("write", json!({"path": skill, "content": "changed"})).code(3);
-        call("edit", json!({"path": skill, "edits": [{"oldText": text, "newText": "changed"}]})).code(3);
-        assert_eq!(fs::read_to_string(skill).unwrap(), text);
+    assert_eq!(call("read", json!({"path": own})).ok().silent().stdout, "own\n");
+    call("edit", json!({"path": own, "edits": [{"oldText": "own", "newText": "changed"}]})).code(3);
+    let changed = json!({"path": own, "content": "changed"}).to_string();
+    for workspace in [sandbox.work(), sandbox.root()] {
+        sandbox.atoll().cwd(workspace).args(["tool", "call", "write", &changed]).run().code(3);
     }
+    assert_eq!(fs::read_to_string(&own).unwrap(), "own\n");
     let beside = own.with_file_name("../../settings.json");
     for path in [settings, beside, own.with_file_name("link")] {
         call("read", json!({"path": path})).code(3);
+    }
+}
+
+#[test]
+fn skills_that_become_a_link_meanwhile_open_nothing() {
+    let sandbox = Sandbox::new();
+    let (secret, skills) = (sandbox.root().join("secret"), sandbox.work().join(".agents/skills"));
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("SKILL.md"), "hush\n").unwrap();
+    sandbox.file(".git/HEAD", "x");
+    sandbox.file(".agents/skills/SKILL.md", "a skill\n");
+    let swap = format!("mv {0} {0}.old && ln -s {1} {0}", skills.display(), secret.display());
+    let read = json!({"tool": "read", "arguments": {"path": skills.join("SKILL.md")}});
+    let swap = json!({"tool": "bash", "arguments": {"command": swap}});
+    let script = json!({"turns": [{"calls": [swap]}, {"calls": [read]}, {"text": "done"}]});
+    let path = sandbox.root().join("script.json");
+    fs::write(&path, script.to_string()).unwrap();
+    inner(&sandbox).env("ATOLL_SCRIPT", path).args(["--model", "scripted/default", "-a", "-p", "go"]).run().ok();
+    let results = sandbox.results();
+    assert_eq!(results[0]["isError"], false, "{results:#?}");
+    assert!(results[1]["isError"] == true && !results[1].to_string().contains("hush"), "{results:#?}");
+}
+
+#[test]
+fn a_link_in_the_place_of_the_users_skills_opens_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.home_file("secrets.json", "hush");
+    let elsewhere = sandbox.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("SKILL.md"), "hush").unwrap();
+    let skills = sandbox.atoll_home().join("skills");
+    for (target, name) in [(sandbox.atoll_home().as_path(), "secrets.json"), (&elsewhere, "SKILL.md")] {
+        symlink(target, &skills).unwrap();
+        let read = json!({"path": skills.join(name)}).to_string();
+        let run = sandbox.atoll().args(["tool", "call", "read", &read]).run().code(3);
+        assert!(run.stderr.contains("a link leads elsewhere") && !run.stdout.contains("hush"), "{run:#?}");
+        let cat = json!({"command": format!("cat {}", skills.join(name).display())}).to_string();
+        let run = sandbox.atoll().args(["tool", "call", "--sandbox-bash", "bash", &cat]).run().code(1);
+        assert!(!run.stdout.contains("hush") && !run.stderr.contains("hush"), "{run:#?}");
+        fs::remove_file(&skills).unwrap();
     }
 }
 

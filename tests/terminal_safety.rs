@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{Sandbox, components::tool};
+use crate::common::{Sandbox, components::tool, terminal::AtTerminal};
 
 /// The component of a tool whose description would do things to a terminal and forge a line.
 fn sly() -> Vec<u8> {
@@ -37,6 +37,17 @@ fn what_a_failed_call_says_does_nothing_to_the_terminal() {
     let sandbox = Sandbox::new();
     let run = sandbox.atoll().args(["tool", "call", "read", r#"{"path": "a\u001b[2J\rb"}"#]).run().code(1);
     assert!(!run.stderr.contains(['\u{1b}', '\r']) && run.stderr.contains("a\\u{1b}[2J\\rb"), "{run:#?}");
+}
+
+#[test]
+fn what_a_tool_gives_does_nothing_to_the_terminal_and_is_as_it_is_elsewhere() {
+    let sandbox = Sandbox::new();
+    let content = "one\ttwo\n\u{1b}]0;title\u{7}three\u{1b}[2J\n";
+    sandbox.file("sly.txt", content);
+    let read = || sandbox.atoll().args(["tool", "call", "read", r#"{"path": "sly.txt"}"#]);
+    assert_eq!(read().run().ok().silent().stdout, content);
+    let shown = AtTerminal::start_whole(read()).wait().ok().stderr;
+    assert_eq!(shown.replace("\r\n", "\n"), "one\ttwo\n\\u{1b}]0;title\\u{7}three\\u{1b}[2J\n");
 }
 
 fn fifo(path: &Path) {

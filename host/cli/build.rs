@@ -24,16 +24,20 @@ fn main() {
         println!("cargo::error=the built-in plugins have not been compiled yet; run `cargo xtask build` first");
         return;
     }
-    let mut source = String::from("pub(crate) const BUILTINS: &[atoll_engine::Builtin] = &[\n");
+    let mut source = String::from("pub(crate) static BUILTINS: &[atoll_engine::Builtin] = &[\n");
     for name in &names {
         let file = |extension: &str| folder.join(format!("{name}.{extension}"));
-        for extension in ["image", "toml"] {
+        for extension in ["image", "toml", "json"] {
             println!("cargo::rerun-if-changed={}", file(extension).display());
         }
-        let (manifest, image) = (file("toml"), file("image"));
+        let (manifest, image, description) = (file("toml"), file("image"), file("json"));
+        if !description.is_file() {
+            println!("cargo::error=the built-in plugin {name} has not been asked what it is; run `cargo xtask build`");
+            return;
+        }
         let _ = writeln!(
             source,
-            "    atoll_engine::Builtin {{ name: {name:?}, manifest: include_str!({manifest:?}), image: include_bytes!({image:?}) }},"
+            "    atoll_engine::Builtin {{ name: {name:?}, manifest: include_str!({manifest:?}), image: include_bytes!({image:?}), description: include_str!({description:?}) }},"
         );
     }
     source.push_str("];\n");

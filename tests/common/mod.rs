@@ -4,6 +4,7 @@ pub(crate) mod components;
 pub(crate) mod plugins;
 pub(crate) mod probes;
 pub(crate) mod processes;
+pub(crate) mod puppets;
 pub(crate) mod sandbox;
 pub(crate) mod server;
 pub(crate) mod terminal;

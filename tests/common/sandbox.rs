@@ -45,6 +45,15 @@ impl Sandbox {
         self.root().join("cache/atoll/aot")
     }
 
+    /// What of a kind is kept of plugins: `image`, `description` or `seen`.
+    pub(crate) fn cache_entries(&self, kind: &str) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.aot_cache()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut entries: Vec<PathBuf> =
+            all.filter(|path| path.extension().is_some_and(|found| found == kind)).collect();
+        entries.sort();
+        entries
+    }
+
     /// Writes a file of the workspace; gives its path.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(name);

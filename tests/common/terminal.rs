@@ -32,6 +32,15 @@ pub(crate) struct AtTerminal {
 
 impl AtTerminal {
     pub(crate) fn start(command: Command) -> Self {
+        Self::start_with(command, |_| Stdio::piped())
+    }
+
+    /// Starts it with its standard output at the terminal too.
+    pub(crate) fn start_whole(command: Command) -> Self {
+        Self::start_with(command, |terminal| terminal.try_clone().unwrap().into())
+    }
+
+    fn start_with(command: Command, stdout: impl Fn(&File) -> Stdio) -> Self {
         let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
@@ -39,7 +48,7 @@ impl AtTerminal {
         let terminal =
             File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name.to_str().unwrap()).unwrap();
         let mut command = command.into_std();
-        command.stdin(terminal.try_clone().unwrap()).stderr(terminal).stdout(Stdio::piped());
+        command.stdin(terminal.try_clone().unwrap()).stdout(stdout(&terminal)).stderr(terminal);
         // SAFETY: between fork and exec only system calls are made, and standard input is open then.
         unsafe {
             command.pre_exec(|| {
@@ -104,7 +113,9 @@ impl AtTerminal {
     /// Waits for its end. What the terminal showed is its standard error.
     pub(crate) fn wait(mut self) -> Finished {
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        if let Some(mut piped) = self.child.stdout.take() {
+            piped.read_to_string(&mut stdout).unwrap();
+        }
         let status = self.child.wait().unwrap();
         let state = self.screen.0.lock().unwrap();
         let (state, _) = self.screen.1.wait_timeout_while(state, LONGEST, |state| !state.1).unwrap();

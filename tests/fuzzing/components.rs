@@ -4,8 +4,8 @@ use std::{fs, sync::Arc, time::Duration};
 
 use atoll_agent::Pipeline;
 use atoll_caps::{Digest, Effective, Manifest, Pin, UserLimits};
-use atoll_engine::{Places, PluginHost, UserPlugin, read_component};
-use atoll_table::{Caller, Registration, Table};
+use atoll_engine::{Places, PluginHost, UserPlugin};
+use atoll_table::{Caller, Origin, Registration, Table};
 use serde_json::json;
 
 use super::{budget, fuzz};
@@ -60,10 +60,10 @@ fn no_component_however_damaged_harms_the_host() {
     let file = at("plugin.wasm");
     let target = |input: &[u8]| -> Result<(), String> {
         fs::write(&file, input).unwrap();
-        let Ok(component) = read_component(&file) else { return Ok(()) };
-        let pin = Pin { component: Digest::of(&component), manifest: Digest::of(MANIFEST.as_bytes()) };
+        let Ok(component) = host.see_component(&file) else { return Ok(()) };
+        let pin = Pin { component: component.digest.clone(), manifest: Digest::of(MANIFEST.as_bytes()) };
         let (manifest, effective) = (manifest.clone(), effective.clone());
-        let plugin = UserPlugin { file: file.clone(), component, manifest, effective, pin };
+        let plugin = UserPlugin { file: file.clone(), component, manifest, effective, pin, origin: Origin::User };
         runtime.block_on(async {
             let loaded = match host.load_user(plugin).await {
                 Ok(loaded) => loaded,

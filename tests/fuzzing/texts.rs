@@ -54,6 +54,9 @@ fn never_widens(a: &Wants, b: &Wants, manifest: &Manifest) -> Result<(), String>
     }
     for program in ["git", "/bin/sh", "sh"] {
         allowed(program, &|one| one.check_process(program, &["log", "-p"]).is_ok())?;
+        for name in ["GIT_PAGER", "A", "PATH", "LD_PRELOAD"] {
+            allowed(name, &|one| one.check_env(program, &["log", "-p"], name).is_ok())?;
+        }
     }
     for secret in ["KEY", "mcp/x", "OTHER"] {
         for reveal in [false, true] {

@@ -56,6 +56,11 @@ macro_rules! kind {
                     "atoll:plugin/session@0.1.0": ::atoll_plugin::session,
                     "atoll:plugin/models@0.1.0": ::atoll_plugin::models,
                     "atoll:plugin/ui@0.1.0": ::atoll_plugin::ui,
+                    "atoll:plugin/host@0.1.0": ::atoll_plugin::host,
+                    "atoll:plugin/source@0.1.0": ::atoll_plugin::source,
+                    "atoll:plugin/bus@0.1.0": ::atoll_plugin::bus,
+                    "atoll:plugin/providers@0.1.0": ::atoll_plugin::providers,
+                    "atoll:plugin/servers@0.1.0": ::atoll_plugin::servers,
                 },
             });
         }

@@ -48,15 +48,18 @@ pub mod bindings;
 mod error;
 #[doc(hidden)]
 pub mod export;
+mod extension_type;
 mod output;
 mod stream;
 #[doc(hidden)]
 pub mod tool;
 
 pub use bindings::capabilities::atoll::plugin::{
-    clock, files, http, listener, log, models, process, progress, secrets, session, store, table, types, ui, workers,
+    bus, clock, files, host, http, listener, log, models, process, progress, providers, secrets, servers, session,
+    source, store, table, types, ui, workers,
 };
 pub use bindings::capabilities::{wit_future, wit_stream};
+pub use extension_type::{EventId, Exported, Extension};
 pub use stream::next_chunk;
 pub use tool::{Call, Tool, ToolInfo};
 pub use types::{Content, Error, ToolOutput};

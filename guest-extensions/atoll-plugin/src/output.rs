@@ -13,6 +13,7 @@ impl ToolOutput {
             structured: None,
             is_error: false,
             terminate: false,
+            usage: None,
         }
     }
 

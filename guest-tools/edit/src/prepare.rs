@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 /// JSON text that is broken is refused here, since the validation could not say what is wrong with it.
 pub(crate) fn prepare(arguments: Value) -> Result<Value, Error> {
     let Value::Object(mut fields) = arguments else { return Ok(arguments) };
-    let mut edits = match fields.remove("edits") {
-        None | Some(Value::Null) => Vec::new(),
+    let given = fields.remove("edits").filter(|edits| !edits.is_null());
+    let were_given = given.is_some();
+    let mut edits = match given {
+        None => Vec::new(),
         Some(Value::String(text)) => as_list(serde_json::from_str(&text).map_err(|error| {
             Error::invalid_arguments(format!("edits is a string that is not JSON ({error}); give a list of edits."))
         })?),
@@ -20,7 +22,7 @@ pub(crate) fn prepare(arguments: Value) -> Result<Value, Error> {
             ["oldText", "newText"].into_iter().filter_map(|name| fields.remove_entry(name)).collect();
         edits.push(Value::Object(legacy));
     }
-    if !edits.is_empty() {
+    if were_given || !edits.is_empty() {
         fields.insert("edits".to_owned(), Value::Array(edits));
     }
     Ok(Value::Object(fields))
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_left_to_the_validation() {
-        for arguments in [json!(1), json!({"path": "p"}), json!({"path": "p", "oldText": "a"})] {
+        for arguments in [json!(1), json!({"path": "p"}), json!({"path": "p", "oldText": "a"}), json!({"edits": []})] {
             assert_eq!(prepare(arguments.clone()).ok(), Some(arguments));
         }
         assert_eq!(prepare(json!({"edits": "[{"})).err().map(|error| error.code()), Some("invalid-arguments"));

@@ -7,7 +7,7 @@ use atoll_table::{
 use serde_json::Value;
 
 use crate::{
-    event::{AnswerEvent, Event, Sink},
+    event::{AnswerEvent, Event},
     message::{AssistantBlock, AssistantMessage, Message, StopReason, ToolCall},
     models::Prices,
     time::now_ms,
@@ -16,6 +16,9 @@ use crate::{
 /// The most bytes one answer may have: text, thinking and arguments together. More than any model gives; a server
 /// that sends without end must not fill the memory.
 const MAX_BYTES: usize = 16 << 20;
+
+/// Is told how a message grows, with the message so far. That it is complete is for whoever asked for it to tell.
+pub(crate) type Tell<'a> = &'a (dyn Fn(&Event, &AssistantMessage) + Send + Sync);
 
 /// A message that is being received.
 pub(crate) struct Answer<'a> {
@@ -26,11 +29,11 @@ pub(crate) struct Answer<'a> {
     started: bool,
     began: std::time::Instant,
     prices: Prices,
-    sink: &'a Sink,
+    tell: Tell<'a>,
 }
 
 impl<'a> Answer<'a> {
-    pub(crate) fn new(model: &Model, prices: Prices, sink: &'a Sink) -> Self {
+    pub(crate) fn new(model: &Model, prices: Prices, tell: Tell<'a>) -> Self {
         let message = AssistantMessage {
             api: model.api.clone(),
             provider: model.provider.clone(),
@@ -45,20 +48,21 @@ impl<'a> Answer<'a> {
             started: false,
             began: std::time::Instant::now(),
             prices,
-            sink,
+            tell,
         }
     }
 
     fn start(&mut self) {
         if !self.started {
             self.started = true;
-            (self.sink)(&Event::MessageStart { message: Message::Assistant(self.message.clone()) });
+            (self.tell)(&Event::MessageStart { message: Message::Assistant(self.message.clone()) }, &self.message);
         }
     }
 
     fn update(&mut self, event: AnswerEvent) {
         self.start();
-        (self.sink)(&Event::MessageUpdate { usage: self.message.usage.clone(), assistant_message_event: event });
+        let event = Event::MessageUpdate { usage: self.message.usage.clone(), assistant_message_event: event };
+        (self.tell)(&event, &self.message);
     }
 
     fn push(&mut self, index: u32, block: AssistantBlock) -> bool {
@@ -198,11 +202,10 @@ impl<'a> Answer<'a> {
         self.message.error_message = Some("Stopped by the user".to_owned());
     }
 
-    /// The complete message.
+    /// The complete message. Nobody has been told that it is.
     pub(crate) fn finish(mut self) -> AssistantMessage {
         self.start();
         self.message.duration_ms = Some(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
-        (self.sink)(&Event::MessageEnd { message: Message::Assistant(self.message.clone()) });
         self.message
     }
 }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use atoll_table::{Content, ToolOutput, model::Usage};
+use atoll_table::{
+    Content, ToolOutput,
+    extension::EventKind,
+    model::{ThinkingLevel, Usage},
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -98,6 +102,72 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
     },
+    /// Something waits to be said, or waits no more.
+    QueueUpdate {
+        /// Texts for the next request.
+        steering: Vec<String>,
+        /// Texts for the end of what runs.
+        follow_up: Vec<String>,
+    },
+    /// An extension put an entry into the session.
+    EntryAppended {
+        /// The entry, as the file has it.
+        entry: Value,
+    },
+    /// The session has another name.
+    SessionInfoChanged {
+        /// The name; absent if it has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// The model thinks harder, or less hard.
+    ThinkingLevelChanged {
+        /// How hard.
+        level: ThinkingLevel,
+    },
+    /// An extension did something wrong.
+    ExtensionError {
+        /// The plugin.
+        extension_path: String,
+        /// The event it was at, or what else it did.
+        event: String,
+        /// What went wrong, in one line.
+        error: String,
+    },
+}
+
+impl Event {
+    /// What extensions are told, if they are told of it in the same words and nobody waits for them.
+    pub(crate) fn observed_as(&self) -> Option<EventKind> {
+        match self {
+            Self::AgentStart => Some(EventKind::AgentStart),
+            Self::AgentEnd { .. } => Some(EventKind::AgentEnd),
+            Self::AgentSettled { .. } => Some(EventKind::AgentSettled),
+            Self::MessageStart { .. } => Some(EventKind::MessageStart),
+            Self::ToolExecutionStart { .. } => Some(EventKind::ToolExecutionStart),
+            Self::ToolExecutionUpdate { .. } => Some(EventKind::ToolExecutionUpdate),
+            Self::ToolExecutionEnd { .. } => Some(EventKind::ToolExecutionEnd),
+            // Of the rest some have other fields, others an answer that counts, and others only whoever shows them.
+            Self::TurnStart
+            | Self::TurnEnd { .. }
+            | Self::MessageUpdate { .. }
+            | Self::MessageEnd { .. }
+            | Self::QueueUpdate { .. }
+            | Self::EntryAppended { .. }
+            | Self::SessionInfoChanged { .. }
+            | Self::ThinkingLevelChanged { .. }
+            | Self::ExtensionError { .. } => None,
+        }
+    }
+
+    /// Its fields, without its type.
+    pub(crate) fn fields(&self) -> Value {
+        let mut fields = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = fields.as_object_mut() {
+            fields.shift_remove("type");
+        }
+        fields
+    }
 }
 
 impl From<NestedEvent> for Event {

@@ -6,20 +6,25 @@
 pub mod answer;
 pub mod config_value;
 pub mod context_files;
+pub mod conversation;
 pub mod event;
+pub mod extensions;
 pub mod message;
 pub mod models;
 pub mod nested_calls;
 pub mod pipeline;
 pub mod prompt;
+pub mod queue;
 pub mod run;
 pub mod secrets;
 pub mod session;
 pub mod settings;
 mod time;
 
+pub use conversation::Conversation;
 pub use event::Event;
+pub use extensions::Extensions;
 pub use message::Message;
 pub use pipeline::Pipeline;
-pub use run::{Agent, Outcome};
+pub use run::{Agent, Outcome, Teller};
 pub use session::Session;

@@ -19,9 +19,25 @@ pub enum Message {
     Assistant(AssistantMessage),
     /// A tool's result.
     ToolResult(ToolResultMessage),
+    /// A plugin. A model reads it as the user's.
+    Custom(CustomMessage),
     /// A role that this program does not write; kept as it is and not sent to a model.
     #[serde(untagged)]
     Other(Value),
+}
+
+impl Message {
+    /// Whose it is, as files and events say it.
+    pub fn role(&self) -> &str {
+        match self {
+            Self::System(_) => "system",
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::ToolResult(_) => "toolResult",
+            Self::Custom(_) => "custom",
+            Self::Other(value) => value.get("role").and_then(Value::as_str).unwrap_or_default(),
+        }
+    }
 }
 
 /// Instructions: the whole prompt at the start, changes to it later.
@@ -51,6 +67,26 @@ pub struct UserMessage {
     /// Text and pictures.
     #[serde(deserialize_with = "pieces")]
     pub content: Vec<Content>,
+    /// When, in milliseconds since 1970.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// A message of a plugin's own kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMessage {
+    /// The kind, which says who wrote it.
+    pub custom_type: String,
+    /// What a model reads.
+    #[serde(deserialize_with = "pieces")]
+    pub content: Vec<Content>,
+    /// It is shown to the user.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub display: bool,
+    /// Data for whoever shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
     /// When, in milliseconds since 1970.
     #[serde(default)]
     pub timestamp: i64,
@@ -220,6 +256,11 @@ fn pieces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Content>, D:
     })
 }
 
+/// For what another program may have left out or not.
+fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 fn text_or_pieces<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     pieces(deserializer).map(|pieces| Content::joined_text(&pieces))
 }
@@ -238,6 +279,10 @@ pub fn to_prompt(messages: &[Message], provider: &str, model: &str) -> Vec<Promp
             Message::User(user) => {
                 close(&mut prompt, &mut open);
                 prompt.push(PromptMessage::User(user.content.clone()));
+            }
+            Message::Custom(custom) => {
+                close(&mut prompt, &mut open);
+                prompt.push(PromptMessage::User(custom.content.clone()));
             }
             Message::Assistant(answer) => {
                 close(&mut prompt, &mut open);
@@ -325,7 +370,8 @@ pub fn system_state(messages: &[Message]) -> SystemMessage {
     state
 }
 
-fn system_text(messages: &[Message]) -> String {
+/// The instructions in force, as one text.
+pub(crate) fn system_text(messages: &[Message]) -> String {
     let state = system_state(messages);
     let sections = state.sections.values().filter_map(Value::as_str);
     let parts: Vec<&str> =
@@ -359,6 +405,8 @@ mod tests {
                 "isError": false, "durationMs": 5, "timestamp": 3}),
             json!({"role": "system", "content": "", "sections": {"z": "1", "a": "2"}, "timestamp": 4,
                 "toolsAdded": [{"name": "read"}]}),
+            json!({"role": "custom", "customType": "rules", "content": [{"type": "text", "text": "a"}],
+                "display": true, "details": {"n": 1}, "timestamp": 5}),
             json!({"role": "bashExecution", "command": "ls", "output": "", "cancelled": false}),
         ];
         for value in all {

@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use atoll_table::model::{Model, Secret, ThinkingLevel, Usage};
+use atoll_table::{
+    extension::ModelChoice,
+    model::{Model, Secret, ThinkingLevel, Usage},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,6 +16,8 @@ use crate::config_value;
 
 /// The provider that plays a script; needs no configuration.
 pub const SCRIPTED: &str = "scripted";
+/// Tokens that fit into a model of which nothing is said.
+const CONTEXT_WINDOW: u64 = 128_000;
 /// The variable that names the script's file.
 pub const SCRIPT_VARIABLE: &str = "ATOLL_SCRIPT";
 
@@ -238,6 +243,19 @@ impl Models {
         self.providers.iter().flat_map(full).collect()
     }
 
+    /// Every configured model, as extensions see it. Nothing is looked up for it: a key may still turn out to be missing.
+    pub fn choices(&self) -> Vec<ModelChoice> {
+        let choices = |(name, entry): &(String, ProviderEntry)| {
+            let choice = |model: &ModelEntry| ModelChoice {
+                name: format!("{name}/{}", model.id),
+                images: model.input.iter().flatten().any(|kind| kind == "image"),
+                context_window: model.context_window.unwrap_or(CONTEXT_WINDOW),
+            };
+            entry.models.iter().map(choice).collect::<Vec<_>>()
+        };
+        self.providers.iter().flat_map(choices).collect()
+    }
+
     /// Chooses a model: by `provider/id`, by an id that one provider has, or without a name the first that is set
     /// up. A `:level` at the end says how hard to think.
     ///
@@ -385,7 +403,7 @@ impl Models {
                 base_url: base_url.trim_end_matches('/').to_owned(),
                 reasoning: model.reasoning,
                 images: input.iter().any(|kind| kind == "image"),
-                context_window: model.context_window.unwrap_or(128_000),
+                context_window: model.context_window.unwrap_or(CONTEXT_WINDOW),
                 max_tokens: model.max_tokens.unwrap_or(16_384),
                 headers,
                 compat: merged(entry.compat.as_ref(), model.compat.as_ref()),

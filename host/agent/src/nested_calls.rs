@@ -8,11 +8,13 @@ use std::{
 };
 
 use atoll_table::{
-    Content, Error, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
+    Content, Error, Listed, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
     describe::Summary,
+    extension::Who,
     nesting::{Depth, NestedIds, Ticket},
     reach::may_reach,
     search::Query,
+    tool::Exposure,
 };
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -63,8 +65,9 @@ pub(crate) struct CallAccess {
     pipeline: Pipeline,
     plugin: String,
     origin: Origin,
-    ids: NestedIds,
-    depth: Depth,
+    ids: Arc<NestedIds>,
+    /// The depth of the call that calls; none: what calls is no call.
+    depth: Option<Depth>,
     record: Record,
     watch: Watch,
 }
@@ -82,11 +85,17 @@ impl CallAccess {
             pipeline,
             plugin: entry.plugin.clone(),
             origin: entry.origin,
-            ids: NestedIds::new(id),
-            depth,
+            ids: Arc::new(NestedIds::new(id)),
+            depth: Some(depth),
             record,
             watch,
         }
+    }
+
+    /// For what an extension does by itself, in a call of this depth or in none. Nothing is recorded.
+    pub(crate) fn own(pipeline: Pipeline, who: &Who, ids: Arc<NestedIds>, depth: Option<Depth>, watch: Watch) -> Self {
+        let record = Record::default();
+        Self { pipeline, plugin: who.plugin.clone(), origin: who.origin, ids, depth, record, watch }
     }
 }
 
@@ -106,6 +115,9 @@ impl Under<'_> {
 
     fn end(mut self, output: ToolOutput, duration_ms: Option<u64>) {
         self.ended = true;
+        if let Some(usage) = &output.usage {
+            self.access.record.change(|recorder| recorder.add_usage(usage));
+        }
         let text = output.is_error.then(|| Content::joined_text(&output.content));
         let took = duration_ms.map_or_else(|| self.began.elapsed(), Duration::from_millis);
         self.access.record.change(|recorder| recorder.finish(self.ticket, took, text.as_deref()));
@@ -125,7 +137,10 @@ impl Drop for Under<'_> {
 impl TableAccess for CallAccess {
     fn call(&self, nesting: u32, name: String, arguments: Value) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         Box::pin(async move {
-            let depth = self.depth.deeper(nesting)?;
+            let depth = match self.depth {
+                Some(depth) => depth.deeper(nesting)?,
+                None => Depth::OUTERMOST,
+            };
             let id = self.ids.next_id();
             let ticket = self.record.change(|recorder| recorder.start(&id, &name, &arguments));
             let event = NestedEvent {
@@ -176,23 +191,32 @@ impl TableAccess for CallAccess {
         })
     }
 
+    fn list(&self) -> Vec<Listed> {
+        self.pipeline.table(|table| {
+            let shown = table.tools().iter().filter(|entry| entry.tool.exposure != Exposure::Hidden);
+            shown.map(|entry| (Arc::clone(entry), table.is_active(&entry.tool.name))).collect()
+        })
+    }
+
     fn describe(&self, name: &str) -> Result<Summary, Error> {
         self.pipeline.table(|table| Ok(table.summary(&*table.reach(Caller::NestedTool, name)?)))
     }
 
-    fn activate(&self, names: &[String], active: bool) -> Result<(), Error> {
-        self.pipeline.change(|table| table.activate(names, active)).map(drop)
+    fn activate(&self, names: Vec<String>, active: bool) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.pipeline.change(|table| table.activate(&names, active)).map(drop) })
     }
 
-    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>, most: u64) -> Result<(), Error> {
-        self.pipeline.change(|table| {
-            let registration = table.registration(&self.plugin, self.origin).at_most(most);
-            table.register(registration, tools, runner)
+    fn register(&self, tools: Vec<Tool>, runner: Arc<dyn ToolRunner>, most: u64) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.pipeline.change(|table| {
+                let registration = table.registration(&self.plugin, self.origin).at_most(most);
+                table.register(registration, tools, &runner)
+            })
         })
     }
 
-    fn unregister(&self, names: &[String]) -> Result<(), Error> {
-        self.pipeline.change(|table| table.unregister(&self.plugin, self.origin, names))
+    fn unregister(&self, names: Vec<String>) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.pipeline.change(|table| table.unregister(&self.plugin, self.origin, &names)) })
     }
 }
 

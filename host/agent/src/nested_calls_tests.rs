@@ -187,12 +187,16 @@ async fn a_plugin_changes_its_own_tools_only() {
     pipeline.change(|table| table.register("other", vec![tool("theirs")], &runner)).unwrap();
     nest(&pipeline, json!({"tool": "echo", "with": {"text": 1}})).await;
     let table = tools.ran.lock().unwrap()[0].table.clone();
-    assert_eq!(table.unregister(&["theirs".to_owned()]).unwrap_err().code(), "not-found");
-    table.register(vec![tool("more")], &runner, 100).unwrap();
+    assert_eq!(table.unregister(vec!["theirs".to_owned()]).await.unwrap_err().code(), "not-found");
+    table.register(vec![tool("more")], Arc::clone(&runner), 100).await.unwrap();
     assert_eq!(pipeline.table(|table| table.find("more").unwrap().plugin.clone()), "p");
-    table.unregister(&["more".to_owned()]).unwrap();
+    table.unregister(vec!["more".to_owned()]).await.unwrap();
     assert!(pipeline.table(|table| table.find("more").is_err()));
-    table.activate(&["inactive".to_owned()], true).unwrap();
+    table.activate(vec!["inactive".to_owned()], true).await.unwrap();
+    let listed: Vec<(String, bool)> =
+        table.list().iter().map(|(entry, active)| (entry.tool.name.clone(), *active)).collect();
+    assert!(listed.contains(&("inactive".to_owned(), true)), "{listed:?}");
+    assert!(!listed.iter().any(|(name, _)| name == "more"), "withdrawn: {listed:?}");
     assert!(table.describe("inactive").unwrap().active);
     let found = table.search("does echo", 1).unwrap();
     assert_eq!(found[0].name, "echo");

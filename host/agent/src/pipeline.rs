@@ -28,7 +28,8 @@ pub struct Pipeline {
 #[derive(Default)]
 struct Shared {
     table: RwLock<Table>,
-    hooks: RwLock<Vec<Arc<dyn Hook>>>,
+    /// Shared, for each call looks at them.
+    hooks: RwLock<Arc<[Arc<dyn Hook>]>>,
 }
 
 /// A call that is to be made.
@@ -158,11 +159,17 @@ impl Pipeline {
 
     /// Adds a hook after those there are. It sees every call from then on.
     pub fn add_hook(&self, hook: Arc<dyn Hook>) {
-        self.shared.hooks.write().unwrap_or_else(PoisonError::into_inner).push(hook);
+        let mut hooks = self.shared.hooks.write().unwrap_or_else(PoisonError::into_inner);
+        *hooks = hooks.iter().cloned().chain([hook]).collect();
     }
 
-    fn hooks(&self) -> Vec<Arc<dyn Hook>> {
-        self.shared.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Puts these hooks in place of those there are. Calls that are under way end with those they began with.
+    pub fn set_hooks(&self, hooks: Vec<Arc<dyn Hook>>) {
+        *self.shared.hooks.write().unwrap_or_else(PoisonError::into_inner) = hooks.into();
+    }
+
+    fn hooks(&self) -> Arc<[Arc<dyn Hook>]> {
+        Arc::clone(&self.shared.hooks.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Everything up to running: nothing has happened yet when this fails.
@@ -185,6 +192,9 @@ impl Pipeline {
             parent_id: parent_id.map(str::to_owned),
             tool: entry.tool.name.clone(),
             arguments,
+            plugin: entry.plugin.clone(),
+            annotations: entry.tool.annotations,
+            depth: depth.value(),
         };
         let hooks = self.hooks();
         let mut blocked = None;

@@ -49,7 +49,17 @@ pub fn sections(tools: &[std::sync::Arc<Registered>], context: &[ContextFile], c
     sections
 }
 
-fn insert(sections: &mut Map<String, Value>, name: &str, text: &str) {
+/// Names of sections that only the host may set.
+pub(crate) const HOST_SECTIONS: [&str; 8] =
+    ["preamble", "tools", "rules", "docs", "addendum", "project_context", "skills", "cwd"];
+
+/// Whether `name` may name a section: a small letter, then small letters, digits, `_` and `-`.
+pub(crate) fn is_section_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-');
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.len() <= 64 && name.bytes().all(fits)
+}
+
+pub(crate) fn insert(sections: &mut Map<String, Value>, name: &str, text: &str) {
     sections.insert(name.to_owned(), Value::String(format!("<{name}>\n{text}\n</{name}>")));
 }
 

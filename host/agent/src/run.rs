@@ -1,47 +1,45 @@
-//! The loop: ask the model, run the tools it calls, ask again, until it calls none.
+//! The loop: ask the model, run the tools it calls, ask again, until it calls none and nobody has anything to add.
+//!
+//! What is said is appended to the session before anybody is told that it was said.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+mod calls;
+
+use std::{path::PathBuf, time::Duration};
 
 use atoll_table::{
-    Content, Error, ToolOutput, batch,
-    model::{ModelEvent, ModelProvider, ModelRequest, ThinkingLevel},
-    nesting::NestedCalls,
+    Content, Error,
+    extension::EventKind,
+    model::{ModelEvent, ModelRequest, PromptMessage, ThinkingLevel},
 };
-use futures::{StreamExt as _, future::join_all};
+use futures::StreamExt as _;
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     answer::Answer,
     context_files::ContextFile,
-    event::{Event, PartialResult, Sink, ToolResult},
-    message::{AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, UserMessage, to_prompt},
-    models::Chosen,
-    nested_calls::NestedEvent,
-    pipeline::{Caller, Done, Pipeline, Ready, failed},
+    conversation::{Asked, Conversation},
+    event::{Event, Sink},
+    extensions::{BeforeStart, Draft, Extensions, TurnReply},
+    message::{AssistantMessage, Message, StopReason, SystemMessage, to_prompt},
+    pipeline::Pipeline,
     prompt,
-    session::{Session, SessionError},
+    queue::Waiting,
+    session::SessionError,
     time::now_ms,
 };
 
 /// How much longer than the server a provider may stay silent before the host gives up on the provider itself.
 const PROVIDER_GRACE: Duration = Duration::from_secs(5);
 
-/// What every unstarted call of a stopped run gets.
-const STOPPED: &str = "The user stopped the run before this call was carried out.";
-/// What every call of an answer gets that was cut off.
-const CUT_OFF: &str = "This call was not carried out: the answer it is part of reached the limit on its length, so its \
-arguments may be incomplete. Call again with less in one answer.";
-
 /// An agent in a session.
 pub struct Agent {
     /// The tools.
     pub pipeline: Pipeline,
-    /// What asks the model.
-    pub provider: Arc<dyn ModelProvider>,
-    /// The model.
-    pub chosen: Chosen,
-    /// The session.
-    pub session: Session,
+    /// The session, the model, and what waits to be said.
+    pub conversation: Conversation,
+    /// Who is asked and told beside the user.
+    pub extensions: Extensions,
     /// Instructions from files.
     pub context: Vec<ContextFile>,
     /// Where it works.
@@ -63,92 +61,333 @@ pub struct Outcome {
     pub aborted: bool,
 }
 
-impl Agent {
-    fn tell(&self, event: &Event) {
+/// Tells of events: whoever shows them, and extensions. Clones tell the same.
+#[derive(Clone)]
+pub struct Teller {
+    /// Who shows them.
+    pub sink: Sink,
+    /// Extensions.
+    pub extensions: Extensions,
+}
+
+impl Teller {
+    /// Tells of an event.
+    pub fn tell(&self, event: &Event) {
         (self.sink)(event);
+        if let Some(kind) = event.observed_as() {
+            self.extensions.observe(kind, || event.fields());
+        }
+    }
+}
+
+/// One answer and what came of it.
+#[derive(Default)]
+struct Turn {
+    answer_id: Option<String>,
+    results: Vec<Message>,
+    result_ids: Vec<String>,
+}
+
+/// A run under way.
+struct Run {
+    /// Stops it.
+    stop: CancellationToken,
+    /// The messages it has added.
+    added: Vec<Message>,
+    turn: Turn,
+}
+
+/// What begins a run.
+enum Beginning {
+    /// The user said something.
+    Prompt(Vec<Content>),
+    /// Somebody else did, and it was waiting.
+    Waiting(Vec<Waiting>),
+}
+
+impl Agent {
+    fn teller(&self) -> Teller {
+        Teller { sink: Sink::clone(&self.sink), extensions: self.extensions.clone() }
     }
 
-    /// Appends a message and tells of it.
-    fn add(&mut self, message: Message, added: &mut Vec<Message>) -> Result<(), SessionError> {
-        self.session.append_message(&message)?;
-        self.tell(&Event::MessageStart { message: message.clone() });
-        self.tell(&Event::MessageEnd { message: message.clone() });
-        added.push(message);
-        Ok(())
+    fn tell(&self, event: &Event) {
+        (self.sink)(event);
+        if let Some(kind) = event.observed_as() {
+            self.extensions.observe(kind, || event.fields());
+        }
+    }
+
+    /// Appends a message, as extensions made it, and tells of it. Gives its entry's id, and the message as it was kept.
+    async fn add(&self, message: Message, run: &mut Run) -> Result<(String, Message), SessionError> {
+        self.extensions.observe(EventKind::MessageStart, || json!({"message": message}));
+        let message = self.extensions.message_end(&run.stop, message).await;
+        let id = self.conversation.session.with(|session| session.append_message(&message))?;
+        (self.sink)(&Event::MessageStart { message: message.clone() });
+        (self.sink)(&Event::MessageEnd { message: message.clone() });
+        run.added.push(message.clone());
+        Ok((id, message))
     }
 
     /// Carries out a prompt. However it ends, whoever is told what happens is told that it has ended.
     ///
     /// # Errors
     /// If the session can not be written. What the model or a tool does wrong is part of the outcome.
-    pub async fn prompt(&mut self, content: Vec<Content>) -> Result<Outcome, SessionError> {
+    pub async fn prompt(&self, content: Vec<Content>) -> Result<Outcome, SessionError> {
+        self.run(Beginning::Prompt(content)).await
+    }
+
+    /// Carries out what waits and does not wait for the user, until nothing does. The last outcome; none if nothing
+    /// waited.
+    ///
+    /// # Errors
+    /// As [`Self::prompt`].
+    pub async fn settle(&self) -> Result<Option<Outcome>, SessionError> {
+        let mut last = None;
+        loop {
+            let waiting = self.conversation.queue.take_at_end();
+            if waiting.is_empty() {
+                return Ok(last);
+            }
+            self.tell_queue();
+            let outcome = self.run(Beginning::Waiting(waiting)).await?;
+            let failed = outcome.answer.as_ref().is_some_and(|answer| answer.stop_reason == StopReason::Error);
+            let ends = outcome.aborted || failed;
+            last = Some(outcome);
+            if ends {
+                return Ok(last);
+            }
+        }
+    }
+
+    async fn run(&self, beginning: Beginning) -> Result<Outcome, SessionError> {
+        let running = self.conversation.run(&self.stop);
+        let mut run = Run { stop: running.stop.clone(), added: Vec::new(), turn: Turn::default() };
         self.tell(&Event::AgentStart);
-        let mut added = Vec::new();
-        let outcome = self.turns(content, &mut added).await;
-        self.tell(&Event::AgentEnd { messages: added, will_retry: false });
-        let aborted = outcome.as_ref().map_or_else(|_| self.stop.is_cancelled(), |outcome| outcome.aborted);
+        let outcome = self.turns(beginning, &mut run).await;
+        self.tell(&Event::AgentEnd { messages: std::mem::take(&mut run.added), will_retry: false });
+        let aborted = outcome.as_ref().map_or_else(|_| run.stop.is_cancelled(), |outcome| outcome.aborted);
+        drop(running);
         self.tell(&Event::AgentSettled { aborted });
+        self.extensions.report_repeated();
         outcome
     }
 
-    /// Takes turns until the model calls no more tools.
-    async fn turns(&mut self, content: Vec<Content>, added: &mut Vec<Message>) -> Result<Outcome, SessionError> {
-        let model = self.chosen.model.clone();
-        self.session.note_model(&model.provider, &model.id)?;
-        self.session.note_thinking(&serde_json::to_value(self.chosen.thinking).unwrap_or_default())?;
-        self.tell(&Event::TurnStart);
+    /// The sections of the system prompt for the tools that are active now.
+    fn sections(&self) -> Map<String, Value> {
         let active = self.pipeline.table(|table| table.active());
-        let sections = prompt::sections(&active, &self.context, &self.cwd);
-        if let Some(change) = prompt::update(self.session.messages(), &active, &sections) {
-            self.add(Message::System(change), added)?;
+        let mut sections = prompt::sections(&active, &self.context, &self.cwd);
+        self.conversation.add_sections(&mut sections);
+        sections
+    }
+
+    /// What extensions have to say before a run begins.
+    async fn begin(&self, content: &[Content], run: &Run) -> BeforeStart {
+        if !self.extensions.wants(EventKind::BeforeAgentStart) {
+            return BeforeStart::default();
         }
-        self.add(Message::User(UserMessage { content, timestamp: now_ms() }), added)?;
-        loop {
-            let answer = self.ask().await;
-            let mut results = Vec::new();
-            let goes_on = self.carry_out(&answer, added, &mut results).await;
-            self.tell(&Event::TurnEnd { message: Message::Assistant(answer.clone()), tool_results: results });
-            if !goes_on? {
-                let aborted = self.stop.is_cancelled() || answer.stop_reason == StopReason::Aborted;
-                return Ok(Outcome { answer: Some(answer), aborted });
+        let sections = self.sections();
+        let texts: Vec<&str> = sections.values().filter_map(Value::as_str).collect();
+        let state = BeforeStart {
+            content: content.to_vec(),
+            tools: self.pipeline.table(|table| table.active().iter().map(|entry| entry.tool.name.clone()).collect()),
+            prompt: texts.join("\n\n"),
+            sections,
+            ..BeforeStart::default()
+        };
+        self.extensions.before_start(&run.stop, state).await
+    }
+
+    /// Takes turns until the model calls no more tools and nobody has anything to add.
+    async fn turns(&self, beginning: Beginning, run: &mut Run) -> Result<Outcome, SessionError> {
+        let chosen = self.conversation.asked().chosen;
+        self.conversation.session.with(|session| {
+            session.note_model(&chosen.model.provider, &chosen.model.id)?;
+            session.note_thinking(&serde_json::to_value(chosen.thinking).unwrap_or_default())
+        })?;
+        let waiting = match beginning {
+            Beginning::Prompt(content) => {
+                [Waiting::User(content)].into_iter().chain(self.conversation.queue.take_next_turn()).collect()
             }
-            self.tell(&Event::TurnStart);
+            Beginning::Waiting(waiting) => waiting,
+        };
+        let said = match waiting.first() {
+            Some(Waiting::User(content)) => content.as_slice(),
+            Some(Waiting::Custom(message)) => message.content.as_slice(),
+            None => &[],
+        };
+        let BeforeStart { prompt, is_changed, messages: injected, .. } = self.begin(said, run).await;
+        if is_changed {
+            self.conversation.set_instructions(Some(prompt));
         }
+        let mut index = 0;
+        self.tell_turn(index);
+        // Extensions may have changed what there is.
+        let active = self.pipeline.table(|table| table.active());
+        let sections = self.sections();
+        let change = self.conversation.session.with(|session| prompt::update(session.messages(), &active, &sections));
+        if let Some(change) = change {
+            self.add(Message::System(change), run).await?;
+        }
+        for message in waiting.into_iter().map(Waiting::into_message) {
+            self.add(message, run).await?;
+        }
+        for message in injected {
+            self.add(Waiting::Custom(message).into_message(), run).await?;
+        }
+        loop {
+            run.turn = Turn::default();
+            let answer = self.ask(run).await;
+            let goes_on = self.carry_out(&answer, run).await;
+            let results = run.turn.results.clone();
+            (self.sink)(&Event::TurnEnd { message: Message::Assistant(answer.clone()), tool_results: results });
+            let mut goes_on = goes_on?;
+            goes_on |= self.add_to_turn(EventKind::TurnEnd, &answer, index, run).await?;
+            let is_over = |run: &Run| run.stop.is_cancelled() || answer.stop_reason == StopReason::Aborted;
+            let mut waiting = Vec::new();
+            if !is_over(run) && answer.stop_reason != StopReason::Error {
+                waiting = self.conversation.queue.take_steering();
+            }
+            if !goes_on && waiting.is_empty() {
+                goes_on = self.add_to_turn(EventKind::AgentBeforeSettle, &answer, index, run).await?;
+                if !is_over(run) && answer.stop_reason != StopReason::Error {
+                    waiting = self.conversation.queue.take_at_end();
+                }
+            }
+            if is_over(run) || (!goes_on && waiting.is_empty()) {
+                return Ok(Outcome { aborted: is_over(run), answer: Some(answer) });
+            }
+            index += 1;
+            self.tell_turn(index);
+            if !waiting.is_empty() {
+                self.tell_queue();
+            }
+            for message in waiting.into_iter().map(Waiting::into_message) {
+                self.add(message, run).await?;
+            }
+        }
+    }
+
+    fn tell_turn(&self, index: u32) {
+        self.tell(&Event::TurnStart);
+        self.extensions.observe(EventKind::TurnStart, || json!({"turnIndex": index, "timestamp": now_ms()}));
+    }
+
+    fn tell_queue(&self) {
+        let (steering, follow_up) = self.conversation.queue.shown();
+        self.tell(&Event::QueueUpdate { steering, follow_up });
+    }
+
+    /// Adds what extensions want at the end of a turn. Whether one of them wants one more request.
+    async fn add_to_turn(
+        &self,
+        kind: EventKind,
+        answer: &AssistantMessage,
+        index: u32,
+        run: &mut Run,
+    ) -> Result<bool, SessionError> {
+        let known = |id: &str| self.conversation.session.with(|session| session.has_entry(id));
+        let outcome = match answer.stop_reason {
+            StopReason::Error => "error",
+            StopReason::Aborted => "aborted",
+            _ => "completed",
+        };
+        let fields = || {
+            json!({
+                "turnIndex": index,
+                "message": Message::Assistant(answer.clone()),
+                "toolResults": run.turn.results,
+                "outcome": outcome,
+                "messageEntryId": run.turn.answer_id,
+                "toolResultEntryIds": run.turn.result_ids,
+            })
+        };
+        let TurnReply { entries, go_on } = self.extensions.turn(kind, &run.stop, &known, fields).await;
+        for draft in entries {
+            let session = &self.conversation.session;
+            let appended = match draft {
+                Draft::Message(message) => {
+                    self.add(Waiting::Custom(message).into_message(), run).await?;
+                    continue;
+                }
+                Draft::Custom { custom_type, data } => {
+                    session.with(|session| session.append_custom(&custom_type, data))
+                }
+                Draft::Edit { target, replacement } => {
+                    session.with(|session| session.append_edit(&target, replacement))
+                }
+                Draft::Compaction { summary, first_kept, tokens_before, details } => {
+                    session.with(|session| session.append_compaction(&summary, &first_kept, tokens_before, details))
+                }
+            };
+            appended?;
+            if let Some(entry) = session.with(|session| session.last_entry().cloned()) {
+                self.tell(&Event::EntryAppended { entry: Value::Object(entry) });
+            }
+        }
+        Ok(go_on)
     }
 
     /// Keeps an answer and runs its calls. Whether there is to be another turn.
-    async fn carry_out(
-        &mut self,
-        answer: &AssistantMessage,
-        added: &mut Vec<Message>,
-        results: &mut Vec<Message>,
-    ) -> Result<bool, SessionError> {
+    async fn carry_out(&self, answer: &AssistantMessage, run: &mut Run) -> Result<bool, SessionError> {
         // Calls of an answer that is not kept must not run: nobody could see later who changed what they changed.
-        self.session.append_message(&Message::Assistant(answer.clone()))?;
-        added.push(Message::Assistant(answer.clone()));
-        let terminate = self.run_calls(answer, added, results).await?;
-        Ok(!results.is_empty() && !terminate && !self.stop.is_cancelled())
+        let message = Message::Assistant(answer.clone());
+        let id = self.conversation.session.with(|session| session.append_message(&message))?;
+        run.turn.answer_id = Some(id);
+        run.added.push(message);
+        let terminate = self.run_calls(answer, run).await?;
+        Ok(!run.turn.results.is_empty() && !terminate && !run.stop.is_cancelled())
+    }
+
+    /// What the model is sent.
+    async fn messages(&self, provider: &str, model: &str, run: &Run) -> Vec<PromptMessage> {
+        let instructions = self.conversation.instructions();
+        let session = &self.conversation.session;
+        let is_wanted =
+            [EventKind::Context, EventKind::ContextWithSystem].into_iter().any(|kind| self.extensions.wants(kind));
+        if !is_wanted {
+            let mut prompt = session.with(|session| to_prompt(session.messages(), provider, model));
+            if let (Some(text), Some(PromptMessage::System(first))) = (instructions, prompt.first_mut()) {
+                *first = text;
+            }
+            return prompt;
+        }
+        let mut messages = session.with(|session| session.messages().to_vec());
+        if let Some(content) = instructions {
+            messages.retain(|message| !matches!(message, Message::System(_)));
+            messages.insert(0, Message::System(SystemMessage { content, ..SystemMessage::default() }));
+        }
+        to_prompt(&self.extensions.context(&run.stop, messages).await, provider, model)
     }
 
     /// One request.
-    async fn ask(&self) -> AssistantMessage {
-        let model = &self.chosen.model;
+    async fn ask(&self, run: &Run) -> AssistantMessage {
+        let Asked { chosen, provider } = self.conversation.asked();
+        let model = &chosen.model;
         let request = ModelRequest {
             id: uuid::Uuid::new_v4().to_string(),
             model: model.clone(),
-            key: self.chosen.key.clone(),
-            header_secrets: self.chosen.header_secrets.clone(),
-            messages: to_prompt(self.session.messages(), &model.provider, &model.id),
+            key: chosen.key.clone(),
+            header_secrets: chosen.header_secrets.clone(),
+            messages: self.messages(&model.provider, &model.id, run).await,
             tools: self.pipeline.table(|table| table.declarations()),
-            thinking: if model.reasoning { self.chosen.thinking } else { ThinkingLevel::Off },
+            thinking: if model.reasoning { chosen.thinking } else { ThinkingLevel::Off },
             idle_timeout_ms: self.idle_timeout_ms,
         };
-        let mut answer = Answer::new(model, self.chosen.prices, &self.sink);
+        let tell = |event: &Event, so_far: &AssistantMessage| {
+            self.tell(event);
+            if let Event::MessageUpdate { assistant_message_event, .. } = event {
+                self.extensions.observe(EventKind::MessageUpdate, || {
+                    let message = Message::Assistant(so_far.clone());
+                    json!({"message": message, "assistantMessageEvent": assistant_message_event})
+                });
+            }
+        };
+        let mut answer = Answer::new(model, chosen.prices, &tell);
         let patience = Duration::from_millis(self.idle_timeout_ms) + PROVIDER_GRACE;
         let silent =
             || Error::Timeout(format!("the provider of {} has been silent for {} s", model.api, patience.as_secs()));
         let receive = async {
-            let mut events = match tokio::time::timeout(patience, self.provider.complete(request)).await {
+            let mut events = match tokio::time::timeout(patience, provider.complete(request)).await {
                 Ok(Ok(events)) => events,
                 Ok(Err(error)) => return answer.fail(error.to_string()),
                 Err(_) => return answer.fail(silent().to_string()),
@@ -169,122 +408,19 @@ impl Agent {
         };
         let stopped = tokio::select! {
             () = receive => false,
-            () = self.stop.cancelled() => true,
+            () = run.stop.cancelled() => true,
         };
         if stopped {
             answer.abort();
         }
-        answer.finish()
-    }
-
-    /// Runs the calls of an answer; adds their results in the order of the calls. Whether the run should end.
-    async fn run_calls(
-        &mut self,
-        answer: &AssistantMessage,
-        added: &mut Vec<Message>,
-        results: &mut Vec<Message>,
-    ) -> Result<bool, SessionError> {
-        let calls = answer.tool_calls();
-        if calls.is_empty() || matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
-            return Ok(false);
+        let answer = answer.finish();
+        let message = self.extensions.message_end(&run.stop, Message::Assistant(answer.clone())).await;
+        (self.sink)(&Event::MessageEnd { message: message.clone() });
+        match message {
+            Message::Assistant(answer) => answer,
+            // The role of a message stays what it is.
+            _ => answer,
         }
-        for call in &calls {
-            self.tell(&Event::ToolExecutionStart {
-                tool_call_id: call.id.clone(),
-                tool_name: call.name.clone(),
-                args: call.arguments.clone(),
-                parent_tool_call_id: None,
-            });
-        }
-        let mut ready = Vec::new();
-        for call in &calls {
-            let checked = if answer.stop_reason == StopReason::Length {
-                Err(ToolOutput::error(CUT_OFF))
-            } else if let Some(reason) = &call.arguments_error {
-                Err(ToolOutput::error(format!("This call was not carried out: {reason}.")))
-            } else {
-                // A tool may take its time to prepare arguments.
-                tokio::select! {
-                    biased;
-                    () = self.stop.cancelled() => Err(ToolOutput::error(STOPPED)),
-                    ready = self.pipeline.ready(Caller::Model, &call.id, &call.name, call.arguments.clone()) => {
-                        ready.map_err(|error| failed(&error))
-                    }
-                }
-            };
-            ready.push(checked);
-        }
-        let one_by_one = batch::runs_in_order(ready.iter().flatten().map(Ready::mode));
-        let running = calls.iter().zip(ready).map(|(call, ready)| self.run_call(call, ready));
-        let outputs = if one_by_one {
-            let mut outputs = Vec::new();
-            for call in running {
-                outputs.push(call.await);
-            }
-            outputs
-        } else {
-            join_all(running).await
-        };
-        let terminate = batch::ends_run(outputs.iter().map(|(done, _)| &done.output));
-        for (call, (Done { output, duration_ms, .. }, nested_calls)) in calls.into_iter().zip(outputs) {
-            let message = Message::ToolResult(ToolResultMessage {
-                tool_call_id: call.id,
-                tool_name: call.name,
-                content: output.content,
-                details: output.details,
-                nested_calls: nested_calls.and_then(|calls| serde_json::to_value(calls).ok()),
-                is_error: output.is_error,
-                duration_ms,
-                timestamp: now_ms(),
-            });
-            self.add(message.clone(), added)?;
-            results.push(message);
-        }
-        Ok(terminate)
-    }
-
-    /// Runs one call, unless the run has been stopped; gives the record of the calls that it made, too. Dropping the
-    /// tool's future stops it and all it started.
-    async fn run_call(&self, call: &ToolCall, ready: Result<Ready, ToolOutput>) -> (Done, Option<NestedCalls>) {
-        let without_running = |output| (Done { output, error: None, duration_ms: None }, None);
-        let (done, nested_calls) = match ready {
-            Err(output) => without_running(output),
-            Ok(_) if self.stop.is_cancelled() => without_running(ToolOutput::error(STOPPED)),
-            Ok(ready) => {
-                let (sink, shown) = (Arc::clone(&self.sink), call.clone());
-                let progress = Arc::new(move |content, details| {
-                    sink(&Event::ToolExecutionUpdate {
-                        tool_call_id: shown.id.clone(),
-                        tool_name: shown.name.clone(),
-                        args: shown.arguments.clone(),
-                        partial_result: PartialResult { content, details },
-                        parent_tool_call_id: None,
-                    });
-                });
-                let sink = Arc::clone(&self.sink);
-                let watch = Arc::new(move |event: NestedEvent| sink(&event.into()));
-                let record = ready.record();
-                let began = std::time::Instant::now();
-                let done = tokio::select! {
-                    done = ready.run(progress, watch) => done,
-                    () = self.stop.cancelled() => {
-                        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                        let output = ToolOutput::error("The user stopped this call.");
-                        Done { output, error: None, duration_ms: Some(ms) }
-                    }
-                };
-                (done, record.calls())
-            }
-        };
-        self.tell(&Event::ToolExecutionEnd {
-            tool_call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            result: ToolResult::from(&done.output),
-            is_error: done.output.is_error,
-            duration_ms: done.duration_ms,
-            parent_tool_call_id: None,
-        });
-        (done, nested_calls)
     }
 }
 

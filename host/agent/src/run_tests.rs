@@ -1,8 +1,11 @@
-use std::{path::Path, sync::Mutex};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
 use atoll_table::{
-    Invocation, Progress, Table, ToolRunner,
-    model::DoneReason,
+    Invocation, Progress, Table, ToolOutput, ToolRunner,
+    model::{DoneReason, ModelProvider},
     tool::{Annotations, ExecutionMode, Exposure, Tool},
 };
 use futures::{
@@ -12,8 +15,8 @@ use futures::{
 };
 use serde_json::Value;
 
-use super::*;
-use crate::models::Models;
+use super::{calls::STOPPED, *};
+use crate::{message::UserMessage, models::Models, queue::Queue, session::Session};
 
 /// A model that calls its tool each time it is asked, and that tool.
 struct Restless {
@@ -86,9 +89,12 @@ fn agent(restless: &Arc<Restless>, session: Session) -> (Agent, Seen) {
     let sink = Arc::clone(&seen);
     let agent = Agent {
         pipeline: Pipeline::new(table),
-        provider: Arc::<Restless>::clone(restless),
-        chosen: Models::playing("").unwrap(),
-        session,
+        conversation: Conversation::new(
+            session,
+            Queue::default(),
+            Asked { provider: Arc::<Restless>::clone(restless), chosen: Models::playing("").unwrap() },
+        ),
+        extensions: Extensions::default(),
         context: Vec::new(),
         cwd: PathBuf::from("/p"),
         idle_timeout_ms: 1_000,
@@ -114,7 +120,7 @@ async fn broken_at(kind: &'static str, restless: &Arc<Restless>) -> Vec<String> 
     session.append_message(&Message::User(UserMessage::default())).unwrap();
     // A limit on the size of files would do the same, but for the whole process.
     let (mut agent, seen) = agent(restless, session);
-    let breaks = agent.session.breaks();
+    let breaks = agent.conversation.session.with(|session| session.breaks());
     let sink = Arc::clone(&agent.sink);
     agent.sink = Arc::new(move |event: &Event| {
         sink(event);
@@ -161,7 +167,7 @@ async fn a_result_that_can_not_be_kept_ends_the_run_in_order() {
 async fn a_run_can_be_stopped_while_arguments_are_prepared() {
     let began = CancellationToken::new();
     let restless = Arc::new(Restless { ran: Mutex::default(), hangs: Some(began.clone()) });
-    let (mut agent, _) = agent(&restless, Session::new(None, Path::new("/p")));
+    let (agent, _) = agent(&restless, Session::new(None, Path::new("/p")));
     let stop = agent.stop.clone();
     tokio::spawn(async move {
         began.cancelled().await;
@@ -170,6 +176,7 @@ async fn a_run_can_be_stopped_while_arguments_are_prepared() {
     let outcome = tokio::time::timeout(Duration::from_secs(30), agent.prompt(vec![Content::text("go")])).await;
     assert!(outcome.unwrap().unwrap().aborted);
     assert_eq!(*restless.ran.lock().unwrap(), ["prepare"]);
-    let Some(Message::ToolResult(result)) = agent.session.messages().last() else { panic!("no result") };
+    let last = agent.conversation.session.with(|session| session.messages().last().cloned());
+    let Some(Message::ToolResult(result)) = last else { panic!("no result") };
     assert_eq!((result.content.as_slice(), result.duration_ms), (&[Content::text(STOPPED)][..], None));
 }

@@ -6,6 +6,7 @@
 
 mod context;
 mod load;
+mod shared;
 mod storage;
 
 use std::{
@@ -14,15 +15,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::{message::Message, time::now_iso};
+use crate::{
+    message::{CustomMessage, Message, system_state},
+    time::now_iso,
+};
 
 use context::{Context, Entry};
 use storage::Storage;
 
 pub use load::folder;
+pub use shared::SharedSession;
 
 /// A session can not be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +90,9 @@ pub struct Session {
     header: Value,
     /// Where it is kept; none: in memory only.
     storage: Option<Storage>,
-    /// Of all entries, those of other branches too.
+    /// All of them, those of other branches too.
+    entries: Vec<Entry>,
+    /// Theirs.
     ids: HashSet<String>,
     leaf: Option<String>,
     context: Context,
@@ -103,6 +110,7 @@ impl Session {
             cwd: cwd.to_owned(),
             storage: folder.map(|folder| Storage::new(folder.join(name), &header.to_string())),
             header,
+            entries: Vec::new(),
             ids: HashSet::new(),
             leaf: None,
             context: Context::default(),
@@ -134,6 +142,7 @@ impl Session {
             ids: entries.iter().filter_map(id_of).collect(),
             leaf: entries.last().and_then(id_of),
             context: Context::of(&entries),
+            entries,
         })
     }
 
@@ -177,16 +186,118 @@ impl Session {
         self.context.thinking.as_ref()
     }
 
-    /// Appends a message.
+    /// What it was named last, if it has a name.
+    pub fn name(&self) -> Option<&str> {
+        self.context.name.as_deref()
+    }
+
+    /// The entries from the first to the last appended one, as the file has them, without those of other branches.
+    pub fn branch(&self) -> Vec<Value> {
+        context::branch(&self.entries).into_iter().cloned().map(Value::Object).collect()
+    }
+
+    /// The entry that was appended last.
+    pub fn last_entry(&self) -> Option<&Map<String, Value>> {
+        self.entries.last()
+    }
+
+    /// Whether there is an entry of this id, on whatever branch.
+    pub fn has_entry(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Appends a message; gives its entry's id.
     ///
     /// # Errors
     /// If it can not be written; then the session is as before.
-    pub fn append_message(&mut self, message: &Message) -> Result<(), SessionError> {
+    pub fn append_message(&mut self, message: &Message) -> Result<String, SessionError> {
+        if let Message::Custom(custom) = message {
+            return self.append_custom_message(custom);
+        }
         let keep = matches!(message, Message::User(_) | Message::Assistant(_));
         let value = serde_json::to_value(message).unwrap_or_default();
-        self.append("message", [("message", value)], keep)?;
+        let id = self.append("message", [("message", value)], keep)?;
         self.context.messages.push(message.clone());
-        Ok(())
+        Ok(id)
+    }
+
+    /// Appends a message of a plugin's own kind; gives its entry's id.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn append_custom_message(&mut self, message: &CustomMessage) -> Result<String, SessionError> {
+        let content = serde_json::to_value(&message.content).unwrap_or_default();
+        let fields = [
+            ("customType", json!(message.custom_type)),
+            ("content", content),
+            ("display", json!(message.display)),
+            ("details", message.details.clone().unwrap_or_default()),
+        ];
+        let id = self.append("custom_message", fields, false)?;
+        self.context.messages.push(Message::Custom(message.clone()));
+        Ok(id)
+    }
+
+    /// Appends data of a plugin's own kind, which no model sees; gives its entry's id.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn append_custom(&mut self, custom_type: &str, data: Value) -> Result<String, SessionError> {
+        self.append("custom", [("customType", json!(custom_type)), ("data", data)], false)
+    }
+
+    /// Labels an entry, or takes its label away; gives the id of the entry that says so.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<String, SessionError> {
+        self.append("label", [("targetId", json!(target)), ("label", json!(label))], false)
+    }
+
+    /// Names the session.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn set_name(&mut self, name: &str) -> Result<String, SessionError> {
+        let id = self.append("session_info", [("name", json!(name))], false)?;
+        self.context.name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        Ok(id)
+    }
+
+    /// Has a model see other content in place of an entry's, or, with `null`, nothing at all.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn append_edit(&mut self, target: &str, replacement: Value) -> Result<String, SessionError> {
+        let fields = [("targetId", json!(target)), ("replacement", replacement)];
+        let id = self.append("context_edit", fields, false)?;
+        self.context = Context::of(&self.entries);
+        Ok(id)
+    }
+
+    /// Puts a summary in place of what was said before the entry `first_kept`.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn append_compaction(
+        &mut self,
+        summary: &str,
+        first_kept: &str,
+        tokens_before: u64,
+        details: Value,
+    ) -> Result<String, SessionError> {
+        let system = serde_json::to_value(Message::System(system_state(self.messages()))).unwrap_or_default();
+        let fields = [
+            ("summary", json!(summary)),
+            ("firstKeptEntryId", json!(first_kept)),
+            ("tokensBefore", json!(tokens_before)),
+            ("systemMessage", system),
+            ("details", details),
+            ("fromHook", json!(true)),
+        ];
+        let id = self.append("compaction", fields, false)?;
+        self.context = Context::of(&self.entries);
+        Ok(id)
     }
 
     /// Notes which model is asked from here on, if it is another than before.
@@ -215,25 +326,32 @@ impl Session {
         Ok(())
     }
 
+    /// Fields that are `null` are left out, but for those that mean something then.
     fn append<const N: usize>(
         &mut self,
         kind: &str,
         fields: [(&str, Value); N],
         keep: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<String, SessionError> {
+        const NULL_COUNTS: [&str; 2] = ["replacement", "data"];
         let id = self.new_id();
+        let mut entry = Entry::new();
+        entry.insert("type".to_owned(), json!(kind));
+        entry.insert("id".to_owned(), json!(id));
+        entry.insert("parentId".to_owned(), json!(self.leaf));
+        entry.insert("timestamp".to_owned(), json!(now_iso()));
+        let counts = |(name, value): &(&str, Value)| !value.is_null() || NULL_COUNTS.contains(name);
+        entry.extend(fields.into_iter().filter(counts).map(|(name, value)| (name.to_owned(), value)));
+        let entry = Value::Object(entry);
         if let Some(storage) = &mut self.storage {
-            let mut entry = Entry::new();
-            entry.insert("type".to_owned(), json!(kind));
-            entry.insert("id".to_owned(), json!(id));
-            entry.insert("parentId".to_owned(), json!(self.leaf));
-            entry.insert("timestamp".to_owned(), json!(now_iso()));
-            entry.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-            storage.append(&Value::Object(entry).to_string(), keep)?;
+            storage.append(&entry.to_string(), keep)?;
+        }
+        if let Value::Object(entry) = entry {
+            self.entries.push(entry);
         }
         self.ids.insert(id.clone());
-        self.leaf = Some(id);
-        Ok(())
+        self.leaf = Some(id.clone());
+        Ok(id)
     }
 
     fn new_id(&self) -> String {
@@ -328,5 +446,47 @@ mod tests {
         assert_eq!(text.matches("os error").count(), 1, "{text}");
         assert!(text.contains("--no-session"), "{text}");
         assert!(std::error::Error::source(&error).is_none());
+    }
+
+    /// What plugins put into a session is there for the model and for a later run, as far as either should see it.
+    #[test]
+    fn entries_of_plugins_are_kept_and_count_as_far_as_they_should() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut session = Session::new(Some(folder.path()), Path::new("/p"));
+        let said = session.append_message(&user("one")).unwrap();
+        session.append_custom("rules.state", json!({"n": 1})).unwrap();
+        let message = CustomMessage { custom_type: "rules".into(), display: true, ..CustomMessage::default() };
+        session.append_message(&Message::Custom(message)).unwrap();
+        session.set_label(&said, Some("start")).unwrap();
+        session.set_label(&said, None).unwrap();
+        session.set_name("work").unwrap();
+        assert!(session.has_entry(&said) && !session.has_entry("nothing"));
+        assert_eq!((session.messages().len(), session.name()), (2, Some("work")));
+        session.append_edit(&said, Value::Null).unwrap();
+        assert_eq!(session.messages().len(), 1, "what is edited out is not sent");
+        let (branch, messages) = (session.branch(), session.messages().len());
+        let path = session.path().unwrap().to_owned();
+        drop(session);
+        let again = Session::open(&path).unwrap();
+        assert_eq!((again.branch(), again.messages().len(), again.name()), (branch, messages, Some("work")));
+        let kinds = kinds(&path);
+        let expected =
+            ["session", "message", "custom", "custom_message", "label", "label", "session_info", "context_edit"];
+        assert_eq!(kinds, expected);
+        assert!(again.branch()[4].get("label").is_none(), "a label is taken away by being absent");
+    }
+
+    #[test]
+    fn a_summary_takes_the_place_of_what_was_before_and_keeps_the_instructions() {
+        let mut session = Session::new(None, Path::new("/p"));
+        let system = crate::message::SystemMessage { content: "Be brief.".into(), ..Default::default() };
+        session.append_message(&Message::System(system)).unwrap();
+        session.append_message(&user("old")).unwrap();
+        let kept = session.append_message(&user("kept")).unwrap();
+        session.append_compaction("short", &kept, 10, Value::Null).unwrap();
+        let messages = session.messages();
+        assert!(matches!(&messages[0], Message::System(system) if system.content == "Be brief."), "{messages:?}");
+        assert_eq!(messages.len(), 3, "{messages:?}");
+        assert_eq!(messages[2], user("kept"));
     }
 }

@@ -3,11 +3,16 @@
 //!
 //! A project must never set what protects the user from it: see [`USER_ONLY`].
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use atoll_caps::{DefaultTrust, UserLimits, read_small_file};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::queue::QueueMode;
 
 /// What was read. Absent keys have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -38,6 +43,13 @@ pub struct Settings {
     pub audit: AuditSettings,
     /// How `bash`, and whatever else starts programs, is confined. The user's own settings only.
     pub bash: BashSettings,
+    /// What is said to plugins, by their names: an object each, whose keys are theirs. The user's own settings only, for
+    /// the rules of a plugin that guards something must not be a project's to change.
+    pub plugin_settings: BTreeMap<String, Map<String, Value>>,
+    /// How many messages that steer a run are delivered together.
+    pub steering_mode: QueueMode,
+    /// How many messages that follow a run are delivered together.
+    pub follow_up_mode: QueueMode,
 }
 
 /// The audit log.
@@ -78,11 +90,12 @@ pub enum BashSandbox {
 /// Keys that only the user's own settings may have: what they say about trust, grants, limits, the network, the programs
 /// that are run and their confinement, and where sessions are kept and protected, must not be a project's to change. Some
 /// are not known to this version; no later one must come to take them from a project.
-pub const USER_ONLY: [&str; 16] = [
+pub const USER_ONLY: [&str; 17] = [
     "defaultProjectTrust",
     "httpProxy",
     "grants",
     "plugins",
+    "pluginSettings",
     "limits",
     "audit",
     "bash",

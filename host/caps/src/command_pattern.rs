@@ -6,6 +6,9 @@ use std::str::FromStr;
 use crate::pattern_error::PatternError;
 use crate::text::serialize_as_text;
 
+/// What stands between a program and the variables that may be set for it, where both are written in one word.
+pub(crate) const ENV: &str = ":env=";
+
 /// The programs that may be started.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProgramPattern {
@@ -32,6 +35,9 @@ impl ProgramPattern {
             |c| c == '*',
             "`*` stands for every program; parts of a name can not be left open",
         )?;
+        if let Some(offset) = text.find(ENV) {
+            return Err(PatternError::at(text, offset, "`:env=` has no place in a program"));
+        }
         let Some(below) = text.strip_prefix('/') else {
             if text == "." || text == ".." {
                 return Err(PatternError::at(text, 0, "this is a directory; write a program's name or absolute path"));

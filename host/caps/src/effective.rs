@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use crate::denied::{Denied, Offer};
+use crate::env_pattern::{self, EnvPattern};
 use crate::manifest::{Manifest, PluginName};
 use crate::origin::Origin;
 use crate::origin_pattern::OriginPattern;
@@ -333,6 +334,37 @@ impl Effective {
         let reason = asked.next().map(|want| want.reason.clone()).unwrap_or_default();
         let wants = Wants { process: vec![want], ..Wants::default() };
         Err(self.denied(Capability::Process, program.to_owned(), missing, WayOut { wants, flag, table, reason }))
+    }
+
+    /// Checks a variable that is to be set for a program with its arguments, as the plugin named them.
+    pub fn check_env<T: AsRef<str>>(&self, program: &str, arguments: &[T], name: &str) -> Result<(), Denied> {
+        let allowing = |wants: &Wants| {
+            let fits = |want: &&ProcessWant| {
+                want.command.matches(program, arguments) && want.env.iter().any(|pattern| pattern.matches(name))
+            };
+            wants.process.iter().find(fits).cloned()
+        };
+        let Some(missing) = self.side_without(|wants| allowing(wants).is_some()) else {
+            return Ok(());
+        };
+        let target = format!("the variable {name} for {program}");
+        if let Some(reason) = env_pattern::no_grant(name) {
+            return Err(self.denied_with(Capability::Process, target, format!("leave it out; {reason}")));
+        }
+        let want = ProcessWant::from_argument(program).ok().filter(|want| want.command.matches(program, arguments));
+        let pattern = EnvPattern::parse(name).ok().filter(|_| !name.ends_with('*'));
+        let Some((want, pattern)) = want.filter(|_| program != "*").zip(pattern) else {
+            let hint =
+                "no grant can name this variable for this program; a variable's name has letters, digits and `_`";
+            return Err(self.denied_with(Capability::Process, target, hint.to_owned()));
+        };
+        let want = ProcessWant { env: vec![pattern], ..want };
+        let flag = format!("--process {}", shell_word(&want.to_argument()));
+        let table =
+            format!("`env = [{}]` to a `[[process]]` with `program = {}`", toml_text(&name), toml_text(&program));
+        let reason = allowing(&self.wanted).map(|want| want.reason).unwrap_or_default();
+        let wants = Wants { process: vec![want], ..Wants::default() };
+        Err(self.denied(Capability::Process, target, missing, WayOut { wants, flag, table, reason }))
     }
 
     /// Checks a secret: to be named in a header, or with `reveal` to be handed over.

@@ -33,7 +33,9 @@ fn any_files() -> impl Strategy<Value = Wants> {
 
 fn any_process() -> impl Strategy<Value = Wants> {
     let arguments = proptest::option::of((proptest::collection::vec("[ab]{0,2}\\*?", 0..3), any::<bool>()));
-    let one = (prop_oneof![Just("a"), Just("b"), Just("/a"), Just("*")], arguments).prop_map(|(program, arguments)| {
+    let env = proptest::collection::vec("[AB]{0,2}\\*?", 0..3);
+    let one = (prop_oneof![Just("a"), Just("b"), Just("/a"), Just("*")], arguments, env);
+    let one = one.prop_map(|(program, arguments, env)| {
         let arguments = arguments.map(|(mut list, open)| {
             if open {
                 list.push("**".to_owned());
@@ -41,7 +43,9 @@ fn any_process() -> impl Strategy<Value = Wants> {
             list
         });
         let list: Option<Vec<&str>> = arguments.as_ref().map(|list| list.iter().map(String::as_str).collect());
-        process(program, list.as_deref())
+        let mut one = process(program, list.as_deref());
+        one.process[0].env = env.iter().filter_map(|text| EnvPattern::parse(text).ok()).collect();
+        one
     });
     proptest::collection::vec(one, 0..4).prop_map(|list| {
         let mut all = Wants::default();
@@ -132,6 +136,29 @@ proptest! {
     }
 
     #[test]
+    fn variables_never_widen(
+        a in any_process(), b in any_process(), program in prop_oneof![Just("a"), Just("b"), Just("/a")],
+        arguments in proptest::collection::vec("[ab]{0,2}", 0..4), name in "[ABC]{1,3}|PATH|ENV|LD_A",
+    ) {
+        let [x, y, both, swapped] = sides(&a, &b).map(|side| side.check_env(program, &arguments, &name).is_ok());
+        prop_assert_eq!(both, x && y);
+        prop_assert_eq!(both, swapped);
+        prop_assert!(!(both && ["PATH", "ENV", "LD_A"].contains(&name.as_str())));
+        let effective = Effective::intersect(&manifest(a.clone()), Some(&b));
+        // Never for a program that may not be started.
+        prop_assert!(!both || effective.check_process(program, &arguments).is_ok());
+        // The command in the hint really gives it.
+        if x && !both {
+            let denied = effective.check_env(program, &arguments, &name).unwrap_err();
+            let argument = denied.hint.rsplit(' ').next().unwrap().trim_matches('\'').to_owned();
+            let mut more = b;
+            more.add(&programs(&[&argument]));
+            let effective = Effective::intersect(&manifest(a), Some(&more));
+            prop_assert_eq!(effective.check_env(program, &arguments, &name), Ok(()));
+        }
+    }
+
+    #[test]
     fn secrets_never_widen(a in any_secrets(), b in any_secrets(), name in "[ab]{1,3}", reveal in any::<bool>()) {
         let [x, y, both, swapped] = sides(&a, &b).map(|side| side.check_secret(&name, reveal).is_ok());
         prop_assert_eq!(both, x && y);
@@ -144,6 +171,7 @@ proptest! {
         let mut shown = vec![
             effective.check_http(&text, &host, 1, &text, &[]).unwrap_err().to_string(),
             effective.check_process(&text, &[&host]).unwrap_err().to_string(),
+            effective.check_env(&host, &[&text], &text).unwrap_err().to_string(),
             effective.check_secret(&text, true).unwrap_err().to_string(),
         ];
         shown.push(effective.check_path(&vars(), Path::new(&format!("/{text}")), Access::Read).unwrap_err().to_string());

@@ -26,7 +26,14 @@ fn secrets(arguments: &[&str]) -> Wants {
 fn process(program: &str, arguments: Option<&[&str]>) -> Wants {
     let arguments = arguments.map(|list| ArgumentPatterns::parse(list).unwrap());
     let command = CommandPattern { program: ProgramPattern::parse(program).unwrap(), arguments };
-    Wants { process: vec![ProcessWant { command, reason: String::new() }], ..Wants::default() }
+    Wants { process: vec![ProcessWant { command, env: Vec::new(), reason: String::new() }], ..Wants::default() }
+}
+
+fn programs(arguments: &[&str]) -> Wants {
+    Wants {
+        process: arguments.iter().map(|text| ProcessWant::from_argument(text).unwrap()).collect(),
+        ..Wants::default()
+    }
 }
 
 fn flag(capability: Capability) -> Wants {
@@ -147,6 +154,22 @@ fn denials_give_the_command() {
              atoll plugin grant weather --process 'my tool'",
         ),
         (
+            grant(&Wants::everything()).check_env("git", &["push"], "GIT_PAGER"),
+            "plugin `weather` has no grant for `process` on `the variable GIT_PAGER for git`; to allow it: \
+             atoll plugin grant weather --process git:env=GIT_PAGER",
+        ),
+        (
+            grant(&programs(&["git"])).check_env("git", &["push"], "GIT_PAGER"),
+            "plugin `weather` has no grant for `process` on `the variable GIT_PAGER for git`; to allow it: its plugin.toml \
+             does not ask for it; add `env = [\"GIT_PAGER\"]` to a `[[process]]` with `program = \"git\"` there, then run \
+             atoll plugin grant weather --process git:env=GIT_PAGER",
+        ),
+        (
+            grant(&Wants::everything()).check_env("git", &["push"], "LD_PRELOAD"),
+            "plugin `weather` has no grant for `process` on `the variable LD_PRELOAD for git`; to allow it: leave it out; \
+             it decides what code runs in a program, so no plugin may set it",
+        ),
+        (
             grant(&Wants::everything()).check_secret("KEY", true),
             "plugin `weather` has no grant for `secrets` on `KEY`; to allow it: atoll plugin grant weather --secret KEY:reveal",
         ),
@@ -222,19 +245,58 @@ fn directories_are_added_to_a_built_in_plugin_with_no_more_access_than_it_asks_f
 }
 
 #[test]
+fn a_variable_may_be_set_for_the_program_it_is_granted_for_and_no_other() {
+    let everything = Wants::everything();
+    let set = |granted: &[&str], program: &str, name: &str| {
+        let effective = Effective::intersect(&manifest(everything.clone()), Some(&programs(granted)));
+        assert_eq!(effective.check_process(program, &["x"]), Ok(()));
+        effective.check_env(program, &["x"], name).is_ok()
+    };
+    assert!(!set(&["git"], "git", "GIT_PAGER"));
+    assert!(set(&["git", "git:env=GIT_PAGER"], "git", "GIT_PAGER"));
+    assert!(!set(&["git:env=GIT_PAGER", "hg"], "hg", "GIT_PAGER"));
+    assert!(set(&["git:env=GIT_*"], "git", "GIT_PAGER") && !set(&["git:env=GIT_*"], "git", "PAGER"));
+    for name in ["PATH", "ENV", "BASH_ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"] {
+        assert!(!set(&["*:env=*"], "git", name), "{name}");
+        let all = Effective::builtin(&manifest(everything.clone()));
+        assert!(all.check_env("git", &["x"], name).is_err(), "{name}");
+    }
+    // A program that is granted with other arguments only.
+    let mut narrow = process("git", Some(&["status"]));
+    narrow.process[0].env = programs(&["git:env=A"]).process[0].env.clone();
+    let effective = Effective::intersect(&manifest(narrow), Some(&everything));
+    assert_eq!(effective.check_env("git", &["status"], "A"), Ok(()));
+    assert!(effective.check_env("git", &["push"], "A").is_err());
+}
+
+#[test]
+fn variables_are_taken_back_without_the_program_and_the_program_with_all_of_them() {
+    let mut left = programs(&["git", "git:env=A,B_*", "hg:env=A"]);
+    assert_eq!(left.remove(&programs(&["git:env=A"])), Vec::<String>::new());
+    assert_eq!(left.describe(), ["process: git", "process: git (may set B_*)", "process: hg (may set A)"]);
+    assert_eq!(left.remove(&programs(&["git:env=A"])), ["process: git (may set A)"]);
+    assert_eq!(left.remove(&programs(&["git"])), Vec::<String>::new());
+    assert_eq!(left.describe(), ["process: hg (may set A)"]);
+    assert!(!programs(&["git:env=A"]).may_share_variables(&left));
+    assert!(programs(&["git"]).may_share_variables(&left) && programs(&["*:env=*"]).may_share_variables(&left));
+}
+
+#[test]
 fn only_what_the_manifest_asks_for_is_offered_and_it_would_be_enough() {
     let mut wants = Wants { http: http(&["https://a.b:POST"]).http, ..files(&["~/notes:read-write"]) };
     wants.files[0].reason = "to keep notes".to_owned();
     wants.process = process("git", Some(&["status", "**"])).process;
+    wants.process.extend(programs(&["hg:env=HG_*"]).process);
     wants.secrets = secrets(&["KEY"]).secrets;
     wants.flags = flag(Capability::Store).flags;
     let effective = Effective::intersect(&manifest(wants), None);
     let note = Path::new("/home/ann/notes/x");
     type Check<'a> = &'a dyn Fn(&Effective) -> Result<(), Denied>;
-    let checks: [Check<'_>; 5] = [
+    let checks: [Check<'_>; 6] = [
         &|effective| effective.check_path(&vars(), note, Access::Read),
         &|effective| effective.check_http("https", "a.b", 443, "POST", &[]),
         &|effective| effective.check_process("git", &["status"]),
+        &|effective| effective.check_env("hg", &["log"], "HG_USER"),
         &|effective| effective.check_secret("KEY", false),
         &|effective| effective.check(Capability::Store),
     ];
@@ -245,10 +307,13 @@ fn only_what_the_manifest_asks_for_is_offered_and_it_would_be_enough() {
     }
     let denied = effective.check_path(&vars(), note, Access::Read).unwrap_err();
     assert_eq!(denied.offer.unwrap().reason, "to keep notes");
-    let never: [Result<(), Denied>; 5] = [
+    let never: [Result<(), Denied>; 8] = [
         effective.check_path(&vars(), Path::new("/etc"), Access::Read),
         effective.check_http("https", "a.b", 443, "GET", &[]),
         effective.check_process("git", &["push"]),
+        effective.check_env("git", &["status"], "HG_USER"),
+        effective.check_env("hg", &["log"], "USER"),
+        Effective::intersect(&self::manifest(Wants::everything()), None).check_env("hg", &["log"], "PATH"),
         effective.check_secret("KEY", true),
         effective.check(Capability::Ui),
     ];
@@ -266,4 +331,19 @@ fn a_variable_or_a_directory_above_names_nothing_else() {
         [("/".into(), Access::Read), ("/home/ann".into(), Access::ReadWrite)]
     );
     assert_eq!(Effective::builtin(&manifest(wants)).granted_by_name(&vars()), []);
+}
+
+#[test]
+fn a_variable_brings_a_program_no_other_arguments() {
+    let mut granted = process("git", Some(&["status"]));
+    let more = programs(&["git:env=GIT_PAGER"]);
+    granted.add(&more);
+    granted.add(&more);
+    let effective = Effective::intersect(&manifest(Wants::everything()), Some(&granted));
+    assert!(effective.check_env("git", &["status"], "GIT_PAGER").is_ok());
+    assert!(effective.check_process("git", &["push"]).is_err());
+    assert!(effective.check_env("git", &["push"], "GIT_PAGER").is_err());
+    assert_eq!(granted.process.len(), 1);
+    assert_eq!(granted.remove(&more), Vec::<String>::new());
+    assert!(granted.process[0].env.is_empty() && granted.process.len() == 1);
 }

@@ -1,6 +1,7 @@
 //! Grants as arguments of `atoll plugin grant`: read from there, and written in denials.
 
-use crate::command_pattern::{CommandPattern, ProgramPattern};
+use crate::command_pattern::{CommandPattern, ENV, ProgramPattern};
+use crate::env_pattern::EnvPattern;
 use crate::origin_pattern::OriginPattern;
 use crate::path_pattern::{Access, RootPattern};
 use crate::pattern_error::PatternError;
@@ -72,10 +73,26 @@ fn has_port(origin: &str) -> bool {
 }
 
 impl ProcessWant {
-    /// Reads `PROGRAM`, the value of `--process`: that program with any arguments.
+    /// Reads `PROGRAM[:env=NAME[,NAME…]]`, the value of `--process`: that program with any arguments, and the variables that
+    /// may be set for it.
     pub fn from_argument(text: &str) -> Result<Self, PatternError> {
-        let command = CommandPattern { program: ProgramPattern::parse(text)?, arguments: None };
-        Ok(Self { command, reason: String::new() })
+        let (program, names) = match text.split_once(ENV) {
+            Some((program, names)) => (program, Some(names)),
+            None => (text, None),
+        };
+        let env = names.into_iter().flat_map(|names| names.split(','));
+        let command = CommandPattern { program: ProgramPattern::parse(program)?, arguments: None };
+        Ok(Self { command, env: env.map(EnvPattern::parse).collect::<Result<_, _>>()?, reason: String::new() })
+    }
+
+    /// Writes what [`ProcessWant::from_argument`] reads. The arguments are left out: there is no way to write them.
+    pub fn to_argument(&self) -> String {
+        let program = &self.command.program;
+        if self.env.is_empty() {
+            return program.to_string();
+        }
+        let names: Vec<&str> = self.env.iter().map(EnvPattern::as_str).collect();
+        format!("{program}{ENV}{}", names.join(","))
     }
 }
 
@@ -135,6 +152,20 @@ mod tests {
         }
         assert!(HttpWant::from_argument("https://a.b/:POST").is_err());
         assert!(HttpWant::from_argument("example.com:POST").is_err());
+    }
+
+    #[test]
+    fn programs() {
+        for text in ["git", "*", "/usr/bin/git", "git:env=GIT_PAGER", "/a b:env=A,B_*", "*:env=*"] {
+            let want = ProcessWant::from_argument(text).unwrap();
+            assert_eq!(want.to_argument(), text);
+            assert_eq!(want.env.len(), text.split_once(":env=").map_or(0, |(_, names)| names.split(',').count()));
+        }
+        for (text, column) in
+            [("git:env=", 1), ("git:env=A,,B", 1), ("git:env=A-B", 2), ("git:env=PATH", 1), (":env=A", 1)]
+        {
+            assert_eq!(ProcessWant::from_argument(text).unwrap_err().column, column, "{text}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ fn wants() -> Wants {
                 program: "git".parse().unwrap(),
                 arguments: Some(crate::ArgumentPatterns::parse(&["status", "**"]).unwrap()),
             },
+            env: vec!["GIT_*".parse().unwrap()],
             reason: "asks \"git\"".into(),
         }],
         secrets: vec![SecretWant::from_argument("KEY:reveal").unwrap()],

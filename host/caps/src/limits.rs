@@ -70,6 +70,19 @@ pub struct Limits {
     /// Default: 1 GiB, more than a program prints on purpose. Cost: the time to take it, about ten seconds. Failure:
     /// the program and all it started are killed, and waiting for it returns `limit` `command-output-bytes`.
     pub command_output_bytes: u64,
+
+    /// Milliseconds that an extension may take to answer an event; the time in which a person is asked is not counted.
+    ///
+    /// Default: 30,000. Cost: one timer an event. Failure: the handler is told that its answer is no longer wanted, and
+    /// the event fails with `limit` `event-ms`; an event that guards something blocks it.
+    pub event_ms: u64,
+
+    /// Events, messages and entries that may wait at once: those on their way to an extension, and those on their way
+    /// from it.
+    ///
+    /// Default: 1,000. Cost: the host's memory for each. Failure: what an extension sends beyond it fails with `limit`
+    /// `queue`; what it would be told beyond it and nobody waits for is dropped, and counted.
+    pub queue: u64,
 }
 
 impl Default for Limits {
@@ -85,6 +98,8 @@ impl Default for Limits {
             nesting: 8,
             tools: 10_000,
             command_output_bytes: 1024 * MIB,
+            event_ms: 30_000,
+            queue: 1_000,
         }
     }
 }
@@ -108,6 +123,8 @@ impl Limits {
             nesting: spec.nesting.unwrap_or(self.nesting),
             tools: spec.tools.unwrap_or(self.tools),
             command_output_bytes: spec.command_output_bytes.unwrap_or(self.command_output_bytes),
+            event_ms: spec.event_ms.unwrap_or(self.event_ms),
+            queue: spec.queue.unwrap_or(self.queue),
         }
     }
 
@@ -124,6 +141,8 @@ impl Limits {
             LimitName::Nesting => Some(u64::from(self.nesting)),
             LimitName::Tools => Some(self.tools),
             LimitName::CommandOutputBytes => Some(self.command_output_bytes),
+            LimitName::EventMs => Some(self.event_ms),
+            LimitName::Queue => Some(self.queue),
         }
     }
 }
@@ -146,7 +165,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 pub const MAX_TABLE_ELEMENTS: u64 = 1_000_000;
 
 /// Every limit, as it is written.
-pub(crate) const LIMIT_KEYS: [LimitKey; 10] = [
+pub(crate) const LIMIT_KEYS: [LimitKey; 12] = [
     LimitKey { key: "memory-mib", name: LimitName::Memory, range: 1..=4096, unit: MIB },
     LimitKey { key: "table-elements", name: LimitName::TableElements, range: 1..=MAX_TABLE_ELEMENTS, unit: 1 },
     LimitKey { key: "cpu-ms", name: LimitName::CpuMs, range: 1..=DAY_MS, unit: 1 },
@@ -157,6 +176,8 @@ pub(crate) const LIMIT_KEYS: [LimitKey; 10] = [
     LimitKey { key: "nesting", name: LimitName::Nesting, range: 1..=64, unit: 1 },
     LimitKey { key: "tools", name: LimitName::Tools, range: 1..=10_000, unit: 1 },
     LimitKey { key: "command-output-mib", name: LimitName::CommandOutputBytes, range: 1..=1_048_576, unit: MIB },
+    LimitKey { key: "event-ms", name: LimitName::EventMs, range: 1..=DAY_MS, unit: 1 },
+    LimitKey { key: "queue", name: LimitName::Queue, range: 1..=100_000, unit: 1 },
 ];
 
 /// The limits that a manifest sets; see [`Limits`] for what each means. Those left out keep their defaults.
@@ -182,6 +203,10 @@ pub struct LimitsSpec {
     pub tools: Option<u64>,
     /// `command-output-mib`, in bytes.
     pub command_output_bytes: Option<u64>,
+    /// `event-ms`.
+    pub event_ms: Option<u64>,
+    /// `queue`.
+    pub queue: Option<u64>,
 }
 
 impl LimitsSpec {
@@ -199,6 +224,8 @@ impl LimitsSpec {
             LimitName::Nesting => self.nesting = value.and_then(|value| u32::try_from(value).ok()),
             LimitName::Tools => self.tools = value,
             LimitName::CommandOutputBytes => self.command_output_bytes = value,
+            LimitName::EventMs => self.event_ms = value,
+            LimitName::Queue => self.queue = value,
         }
     }
 }
@@ -260,11 +287,15 @@ pub enum LimitName {
     Tools,
     /// [`Limits::command_output_bytes`].
     CommandOutputBytes,
+    /// [`Limits::event_ms`].
+    EventMs,
+    /// [`Limits::queue`].
+    Queue,
 }
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Memory,
         Self::TableElements,
         Self::CpuMs,
@@ -275,6 +306,8 @@ impl LimitName {
         Self::Nesting,
         Self::Tools,
         Self::CommandOutputBytes,
+        Self::EventMs,
+        Self::Queue,
     ];
 
     /// The name.
@@ -290,6 +323,8 @@ impl LimitName {
             Self::Nesting => "nesting",
             Self::Tools => "tools",
             Self::CommandOutputBytes => "command-output-bytes",
+            Self::EventMs => "event-ms",
+            Self::Queue => "queue",
         }
     }
 }

@@ -140,6 +140,11 @@ fn errors_are_one_line() {
             "p.toml:6:10: `access`: `write` is not an access mode; write `read` or `read-write`; correct it",
         ),
         (
+            "[[process]]\nprogram = \"a\"\nenv = [\"A\", \"B-*\"]\nreason = \"r\"",
+            "p.toml:6:7: `env`: `B-*`, character 2: a variable's name has letters, digits and `_`; `*` may only be its \
+             end; correct it",
+        ),
+        (
             "[[process]]\nprogram = \"a\"\narguments = [\"**\", \"x\"]\nreason = \"r\"",
             "p.toml:6:13: `arguments`: `**`, character 1: `**` stands alone, as the last pattern; correct it",
         ),

@@ -29,11 +29,17 @@ pub enum Capability {
     Models,
     /// Talking to the person.
     Ui,
+    /// Saying something to other extensions.
+    Bus,
+    /// Adding model providers to the session.
+    Providers,
+    /// Adding MCP servers to the session.
+    Servers,
 }
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Files,
         Self::Http,
         Self::Process,
@@ -44,10 +50,23 @@ impl Capability {
         Self::Session,
         Self::Models,
         Self::Ui,
+        Self::Bus,
+        Self::Providers,
+        Self::Servers,
     ];
 
     /// Those that are had or not had, without a scope.
-    pub const FLAGS: [Self; 6] = [Self::Listener, Self::Store, Self::Table, Self::Session, Self::Models, Self::Ui];
+    pub const FLAGS: [Self; 9] = [
+        Self::Listener,
+        Self::Store,
+        Self::Table,
+        Self::Session,
+        Self::Models,
+        Self::Ui,
+        Self::Bus,
+        Self::Providers,
+        Self::Servers,
+    ];
 
     /// The capability's name, in manifests, denials and on the command line.
     pub const fn as_str(self) -> &'static str {
@@ -62,12 +81,15 @@ impl Capability {
             Self::Session => "session",
             Self::Models => "models",
             Self::Ui => "ui",
+            Self::Bus => "bus",
+            Self::Providers => "providers",
+            Self::Servers => "servers",
         }
     }
 
     /// The capability that an interface of the contract needs, by the interface's bare name.
     ///
-    /// `None` means that it needs none: `log`, `clock`, `progress` and `types`. A name the contract does not have
+    /// `None` means that it needs none: `log`, `clock`, `progress`, `workers`, `host`, `source` and `types`. A name the contract does not have
     /// gives `None` too; whether an interface exists is for the engine to say.
     pub fn of_interface(name: &str) -> Option<Self> {
         name.parse().ok()
@@ -119,7 +141,7 @@ mod tests {
             assert_eq!(capability.as_str().parse(), Ok(capability));
             assert_eq!(Capability::of_interface(capability.as_str()), Some(capability));
         }
-        for free in ["log", "clock", "progress", "types"] {
+        for free in ["log", "clock", "progress", "workers", "host", "source", "types"] {
             assert_eq!(Capability::of_interface(free), None);
         }
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
+use crate::env_pattern::EnvPattern;
 use crate::origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};
 use crate::path_pattern::{Access, RootPattern};
 use crate::scope::Capability;
@@ -113,6 +114,8 @@ pub struct HttpWant {
 pub struct ProcessWant {
     /// Which, with which arguments.
     pub command: CommandPattern,
+    /// The variables that may be set for them, beside those that they inherit.
+    pub env: Vec<EnvPattern>,
     /// Why; empty in a grant.
     pub reason: String,
 }
@@ -123,6 +126,9 @@ impl Serialize for ProcessWant {
         map.serialize_entry("program", &self.command.program)?;
         if let Some(arguments) = &self.command.arguments {
             map.serialize_entry("arguments", arguments)?;
+        }
+        if !self.env.is_empty() {
+            map.serialize_entry("env", &self.env)?;
         }
         if !self.reason.is_empty() {
             map.serialize_entry("reason", &self.reason)?;
@@ -160,8 +166,8 @@ pub struct Wants {
 
 impl Wants {
     /// The keys of wants in a manifest or grant.
-    pub(crate) const KEYS: [&'static str; 10] = {
-        let mut keys = [""; 10];
+    pub(crate) const KEYS: [&'static str; 13] = {
+        let mut keys = [""; 13];
         let mut index = 0;
         while index < keys.len() {
             keys[index] = Capability::ALL[index].as_str();
@@ -184,6 +190,7 @@ impl Wants {
             http: vec![HttpWant { origin: any_origin, methods: Methods::Any, reason: reason() }],
             process: vec![ProcessWant {
                 command: CommandPattern { program: ProgramPattern::Any, arguments: None },
+                env: vec![EnvPattern::any()],
                 reason: reason(),
             }],
             secrets: SecretPattern::parse("*")
@@ -204,7 +211,12 @@ impl Wants {
             lines.push(format!("http: {} ({})", want.origin, want.methods));
         }
         for want in &self.process {
-            lines.push(format!("process: {}", want.command));
+            let may_set = if want.env.is_empty() {
+                String::new()
+            } else {
+                format!(" (may set {})", want.env.iter().map(EnvPattern::as_str).collect::<Vec<_>>().join(", "))
+            };
+            lines.push(format!("process: {}{may_set}", want.command));
         }
         for want in &self.secrets {
             let how = if want.reveal { " (may read its value)" } else { "" };
@@ -241,15 +253,17 @@ impl Wants {
         }
         extend(&mut self.files, &more.files);
         extend(&mut self.http, &more.http);
-        extend(&mut self.process, &more.process);
+        for item in &more.process {
+            add_process(&mut self.process, item);
+        }
         extend(&mut self.secrets, &more.secrets);
         for (capability, reason) in &more.flags {
             self.flags.entry(*capability).or_insert_with(|| reason.clone());
         }
     }
 
-    /// Removes what is listed; the reasons do not matter, and a program goes whatever arguments it may have. Gives what
-    /// was not there, as [`Wants::describe`] puts it.
+    /// Removes what is listed; the reasons do not matter, and a program goes whatever arguments it may have. A program
+    /// with variables stays, without these variables. Gives what was not there, as [`Wants::describe`] puts it.
     pub fn remove(&mut self, less: &Self) -> Vec<String> {
         fn take<T>(list: &mut Vec<T>, less: &[T], same: impl Fn(&T, &T) -> bool, missing: &mut Vec<T>)
         where
@@ -266,8 +280,11 @@ impl Wants {
         let mut missing = Self::default();
         take(&mut self.files, &less.files, |a, b| (&a.root, a.access) == (&b.root, b.access), &mut missing.files);
         take(&mut self.http, &less.http, |a, b| (&a.origin, &a.methods) == (&b.origin, &b.methods), &mut missing.http);
-        let same_program = |a: &ProcessWant, b: &ProcessWant| a.command.program == b.command.program;
-        take(&mut self.process, &less.process, same_program, &mut missing.process);
+        for item in &less.process {
+            if !remove_program(&mut self.process, item) {
+                missing.process.push(item.clone());
+            }
+        }
         let same_secret = |a: &SecretWant, b: &SecretWant| (&a.name, a.reveal) == (&b.name, b.reveal);
         take(&mut self.secrets, &less.secrets, same_secret, &mut missing.secrets);
         for (capability, reason) in &less.flags {
@@ -309,7 +326,7 @@ impl Wants {
         let option = |key: &str, value: &str| format!("--{key} {}", shell_word(value));
         let mut arguments: Vec<String> = self.files.iter().map(|want| option("files", &want.to_argument())).collect();
         arguments.extend(self.http.iter().map(|want| option("http", &want.to_argument())));
-        arguments.extend(self.process.iter().map(|want| option("process", &want.command.program.to_string())));
+        arguments.extend(self.process.iter().map(|want| option("process", &want.to_argument())));
         arguments.extend(self.secrets.iter().map(|want| option("secret", &want.to_argument())));
         arguments.extend(self.flags.keys().map(|capability| format!("--{capability}")));
         arguments
@@ -329,6 +346,22 @@ impl Wants {
             Capability::Secrets => any(&self.secrets, &other.secrets, |a, b| a.name.may_overlap(&b.name)),
             flag => self.flags.contains_key(&flag) && other.flags.contains_key(&flag),
         }
+    }
+
+    /// The same without the variables that may be set for programs.
+    pub fn without_variables(&self) -> Self {
+        let mut all = self.clone();
+        all.process.iter_mut().for_each(|want| want.env.clear());
+        all
+    }
+
+    /// Whether a variable could be allowed by both for each of these programs, or none is wanted.
+    pub fn may_share_variables(&self, other: &Self) -> bool {
+        let shared = |a: &ProcessWant, b: &ProcessWant| {
+            a.command.may_overlap(&b.command)
+                && a.env.iter().any(|name| b.env.iter().any(|other| name.may_overlap(other)))
+        };
+        self.process.iter().all(|a| a.env.is_empty() || other.process.iter().any(|b| shared(a, b)))
     }
 
     /// Reads the wants of a table.
@@ -354,7 +387,7 @@ impl Wants {
             wants.http.push(HttpWant { origin, methods, reason: item.reason()? });
         }
         for item in section.tables("process")? {
-            item.only(&["program", "arguments", "reason"])?;
+            item.only(&["program", "arguments", "env", "reason"])?;
             let arguments =
                 match item.texts("arguments")? {
                     None => None,
@@ -363,7 +396,17 @@ impl Wants {
                     })?),
                 };
             let program = item.required("program", "\"git\"")?;
-            wants.process.push(ProcessWant { command: CommandPattern { program, arguments }, reason: item.reason()? });
+            let mut env = Vec::new();
+            if let Some(list) = item.texts("env")? {
+                for name in list.value {
+                    let name = EnvPattern::parse(name).map_err(|error| {
+                        item.source().error(list.span.clone(), format!("`env`: {error}"), "correct it")
+                    })?;
+                    env.push(name);
+                }
+            }
+            let command = CommandPattern { program, arguments };
+            wants.process.push(ProcessWant { command, env, reason: item.reason()? });
         }
         for item in section.tables("secrets")? {
             item.only(&["name", "reveal", "reason"])?;
@@ -402,6 +445,41 @@ impl Wants {
         }
         Ok(())
     }
+}
+
+/// Adds a program. Variables for one that is there already, whatever arguments it may have, are added to that: they must not
+/// bring it other arguments.
+fn add_process(list: &mut Vec<ProcessWant>, more: &ProcessWant) {
+    let is_known = |known: &&mut ProcessWant| known.command.program == more.command.program;
+    let mut known: Vec<&mut ProcessWant> = list.iter_mut().filter(is_known).collect();
+    if more.env.is_empty() || more.command.arguments.is_some() || known.is_empty() {
+        if !list.contains(more) {
+            list.push(more.clone());
+        }
+        return;
+    }
+    for want in &mut known {
+        for name in &more.env {
+            if !want.env.contains(name) {
+                want.env.push(name.clone());
+            }
+        }
+    }
+}
+
+/// Removes a program, or the variables of it that `less` names. Whether there was such a thing.
+fn remove_program(list: &mut Vec<ProcessWant>, less: &ProcessWant) -> bool {
+    let is_it = |known: &ProcessWant| known.command.program == less.command.program;
+    let size = |list: &[ProcessWant]| list.len() + list.iter().map(|want| want.env.len()).sum::<usize>();
+    let before = size(list);
+    if less.env.is_empty() {
+        list.retain(|known| !is_it(known));
+    } else {
+        for known in list.iter_mut().filter(|known| is_it(known)) {
+            known.env.retain(|name| !less.env.contains(name));
+        }
+    }
+    size(list) < before
 }
 
 impl Serialize for Wants {

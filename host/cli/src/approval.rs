@@ -1,55 +1,34 @@
 //! Asking the person at the terminal about what is not granted. What is shown is the host's: text of plugins is escaped,
 //! so that none can forge a question, and keys pressed before a question is there answer nothing.
 
-use std::{
-    fs::File,
-    io::{self, IsTerminal as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::PathBuf,
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use atoll_caps::{Grants, printable};
 use atoll_engine::{Answer, Approver, LastingGrant, Once, Question};
 use futures::future::BoxFuture;
-use rustix::termios::{QueueSelector, tcflush};
-use tokio::{io::AsyncReadExt as _, net::unix::pipe};
 
-use crate::{signals::Stop, terminal};
+use crate::{
+    person::{Person, cut},
+    terminal,
+};
 
-/// How much of a target is shown, in characters. More would push the question off the screen.
-const SHOWN: usize = 2_000;
-/// The longest answer that is read, in bytes.
-const LONGEST: usize = 1_024;
-
-/// The person at the terminal.
+/// The person at the terminal, as whoever grants things.
 pub(crate) struct TerminalApprover {
-    stop: Stop,
+    person: Arc<Person>,
     grants: PathBuf,
 }
 
 impl TerminalApprover {
-    /// There is a person if both standard input and standard error are the terminal this program runs in.
-    pub(crate) fn find(stop: Stop, grants: PathBuf) -> Option<Self> {
-        let is_there = io::stdin().is_terminal() && io::stderr().is_terminal() && terminal_file().is_ok();
-        is_there.then_some(Self { stop, grants })
+    /// For this person. `grants` is where lasting grants are written.
+    pub(crate) fn new(person: Arc<Person>, grants: PathBuf) -> Self {
+        Self { person, grants }
     }
 
     async fn answer(&self, question: &Question) -> io::Result<Answer> {
-        // A terminal is read like a pipe: what has been typed, and no more.
-        let mut file = pipe::Receiver::from_file_unchecked(terminal_file()?)?;
-        let open = self.stop.open_question();
-        // What was typed before cannot have been meant for this question.
-        tcflush(&file, QueueSelector::IFlush)?;
+        let mut exchange = self.person.begin().await?;
         let mut text = shown(question);
         loop {
-            io::stderr().lock().write_all(text.as_bytes())?;
-            let line = tokio::select! {
-                line = line(&mut file) => line?,
-                () = open.interrupted() => {
-                    terminal::plain("");
-                    return Ok(Answer::No);
-                }
-            };
+            let Some(line) = exchange.ask(&text).await? else { return Ok(Answer::No) };
             match line.trim().to_ascii_lowercase().as_str() {
                 "o" | "once" if question.once != Once::Never => return Ok(Answer::Once),
                 "s" | "session" => return Ok(Answer::Session),
@@ -106,38 +85,6 @@ fn shown(question: &Question) -> String {
     }
     text.push_str(&format!("  For the session or always, this would be allowed: {}\n", cut(scope)));
     text + if *once == Once::Never { LASTING_CHOICES } else { CHOICES }
-}
-
-fn cut(text: &str) -> String {
-    let text = printable(text);
-    let count = text.chars().count();
-    if count <= SHOWN {
-        return text;
-    }
-    let start: String = text.chars().take(SHOWN).collect();
-    format!("{start}… ({} more characters are not shown)", count - SHOWN)
-}
-
-/// The terminal this program runs in, opened anew so that waiting for it changes nothing for others.
-fn terminal_file() -> io::Result<File> {
-    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open("/dev/tty")
-}
-
-/// The next line, without its break. At the end of input: an empty one.
-async fn line(file: &mut pipe::Receiver) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    loop {
-        // Byte by byte: a terminal gives a line at a time, and where less comes than there is room for, more is only
-        // waited for once something new has been typed.
-        let mut buffer = [0; 1];
-        let read = file.read(&mut buffer).await?;
-        let piece = buffer.get(..read).unwrap_or_default();
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
-        if end.is_some() || read == 0 || bytes.len() > LONGEST {
-            return Ok(String::from_utf8_lossy(&bytes).into_owned());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+use crate::spelling::{Spelt, UnknownOption, spelt_out};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -31,37 +33,34 @@ pub(crate) struct Arguments {
     pub(crate) prompt: PromptArguments,
     #[command(flatten)]
     pub(crate) trust: TrustArguments,
+    #[command(flatten)]
+    pub(crate) extensions: ExtensionArguments,
 }
 
 impl Arguments {
     /// Reads the command line.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        Self::try_parse_from(spelt_out(std::env::args_os()))
+        let Spelt { words, unknown } = spelt_out(std::env::args_os(), &Self::command());
+        let mut read = Self::try_parse_from(words)?;
+        read.extensions.unknown = unknown;
+        Ok(read)
     }
 }
 
-/// `-na` is one option, the short form of `--no-approve`, and not two of a letter each. Options about trust may come
-/// before a subcommand, too, where others would mean that there is none.
-fn spelt_out(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments = arguments.peekable();
-    let mut spelt: Vec<OsString> = arguments.next().into_iter().collect();
-    let is_about_trust = |argument: &OsString| ["-a", "--approve", "-na", "--no-approve"].iter().any(|o| argument == o);
-    let mut early = Vec::new();
-    while let Some(argument) = arguments.next_if(is_about_trust) {
-        early.push(if argument == "-na" { "--no-approve".into() } else { argument });
-    }
-    let mut options = true;
-    for argument in arguments {
-        if options && argument == "--" {
-            spelt.append(&mut early);
-        }
-        options &= argument != "--";
-        // After these comes a list that may look like an option.
-        let is_value = spelt.last().is_some_and(|before| before == "-t" || before == "--tools");
-        spelt.push(if options && !is_value && argument == "-na" { "--no-approve".into() } else { argument });
-    }
-    spelt.append(&mut early);
-    spelt
+/// Which extensions there are, for this run.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Extensions")]
+pub(crate) struct ExtensionArguments {
+    /// Load the extension in this file, beside those that are installed. Can be repeated; with every command that uses
+    /// the tools.
+    #[arg(id = "extension", short = 'e', long = "extension", global = true, value_name = "FILE")]
+    pub(crate) named: Vec<PathBuf>,
+    /// Leave out all extensions that are installed (also -ne). Those of -e are loaded all the same.
+    #[arg(long, global = true)]
+    pub(crate) no_extensions: bool,
+    /// Options that the program does not know.
+    #[arg(skip)]
+    pub(crate) unknown: Vec<UnknownOption>,
 }
 
 /// Whether the project in the working directory is trusted, for this run.
@@ -310,8 +309,9 @@ pub(crate) struct GrantArguments {
     /// Requests to an origin, such as https://api.example.com:POST; GET without a method, ANY for all.
     #[arg(long, value_name = "ORIGIN[:METHODS]")]
     pub(crate) http: Vec<String>,
-    /// Starting a program, by its bare name or its absolute path.
-    #[arg(long, value_name = "PROGRAM")]
+    /// Starting a program, by its bare name or its absolute path; with :env=, also setting variables for it, such as
+    /// git:env=GIT_PAGER or GIT_*.
+    #[arg(long, value_name = "PROGRAM[:env=NAMES]")]
     pub(crate) process: Vec<String>,
     /// Using a secret; with :reveal, also reading it.
     #[arg(long, value_name = "NAME[:reveal]")]
@@ -334,12 +334,22 @@ pub(crate) struct GrantArguments {
     /// Talking to the person.
     #[arg(long)]
     pub(crate) ui: bool,
+    /// Saying something to other extensions.
+    #[arg(long)]
+    pub(crate) bus: bool,
+    /// Adding model providers to the session.
+    #[arg(long)]
+    pub(crate) providers: bool,
+    /// Adding MCP servers to the session.
+    #[arg(long)]
+    pub(crate) servers: bool,
     /// Standing in for a built-in tool with one of its own.
     #[arg(long, value_name = "TOOL")]
     pub(crate) replace: Vec<String>,
     /// Everything: all its manifest asks for now; of `revoke`, all it has.
     #[arg(long, conflicts_with_all = [
-        "files", "http", "process", "secret", "listener", "store", "table", "session", "models", "ui", "replace",
+        "files", "http", "process", "secret", "listener", "store", "table", "session", "models", "ui", "bus",
+        "providers", "servers", "replace",
     ])]
     pub(crate) all: bool,
 }
@@ -367,30 +377,4 @@ pub(crate) enum TrustCommand {
         /// The directory; this one if none is named.
         directory: Option<PathBuf>,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spelt(line: &str) -> String {
-        let words = spelt_out(line.split(' ').map(OsString::from));
-        words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn options_about_trust_may_stand_anywhere_and_na_is_one() {
-        for (line, same) in [
-            ("atoll -na -p hi", "atoll -p hi --no-approve"),
-            ("atoll -a tool list", "atoll tool list -a"),
-            ("atoll -a -p -- hi", "atoll -p -a -- hi"),
-            ("atoll", "atoll"),
-            ("atoll tool list -na", "atoll tool list --no-approve"),
-            ("atoll -t -na -p hi", "atoll -t -na -p hi"),
-            ("atoll --tools -na -na", "atoll --tools -na --no-approve"),
-            ("atoll -p -- -na", "atoll -p -- -na"),
-        ] {
-            assert_eq!(spelt(line), same);
-        }
-    }
 }

@@ -1,30 +1,33 @@
 //! Puts the parts together: settings, the sandbox, the tool table, a provider.
 
 use std::{
-    collections::BTreeMap,
-    path::Path,
+    collections::{BTreeMap, HashSet},
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use anyhow::Context as _;
 use atoll_agent::{
-    Pipeline,
+    Extensions, Pipeline,
+    extensions::{Flags, Report},
     models::Models,
     secrets::Secrets,
     settings::{BashSandbox, Settings},
 };
-use atoll_caps::{Effective, Grants};
-use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, UserPlugin};
-use atoll_table::{Origin, Registration, Table, model::ModelProvider};
+use atoll_caps::{Effective, Grants, shell_word};
+use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, SeenComponent, UserPlugin};
+use atoll_table::{Error, Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
 use crate::{
     approval::TerminalApprover,
-    arguments::TrustArguments,
+    arguments::{ExtensionArguments, TrustArguments},
+    assembled::Assembled,
     builtins,
     directories::Directories,
     exit,
     installed::{Catalog, Installed, PluginFiles},
+    person::Person,
     project::Project,
     signals::Stop,
     terminal,
@@ -40,12 +43,14 @@ pub(crate) struct Parts {
     audit: Option<AuditLog>,
 }
 
-/// A plugin of the user's or of a project's, ready to use.
+/// A plugin that is not built in, ready to use.
 struct Loaded {
     origin: Origin,
     /// The built-in tools that its own may stand in for.
     replaces: Vec<String>,
     plugin: LoadedPlugin,
+    /// The user named it for this run.
+    is_named: bool,
 }
 
 impl Parts {
@@ -112,12 +117,12 @@ impl Parts {
         }
     }
 
-    /// Asks the person at the terminal about what is not granted, if there is one. To be called before plugins are
-    /// loaded.
-    pub(crate) fn ask_the_person(&self, stop: &Stop) {
-        if let Some(approver) = TerminalApprover::find(stop.clone(), self.directories.grants()) {
-            self.host.set_approver(Arc::new(approver));
-        }
+    /// Finds the person at the terminal, if there is one, who is then asked about what is not granted. To be called before
+    /// plugins are loaded.
+    pub(crate) fn ask_the_person(&self, stop: &Stop) -> Option<Arc<Person>> {
+        let person = Arc::new(Person::find(stop)?);
+        self.host.set_approver(Arc::new(TerminalApprover::new(Arc::clone(&person), self.directories.grants())));
+        Some(person)
     }
 
     /// What is used from here on belongs to this session.
@@ -142,28 +147,49 @@ impl Parts {
         Ok(Models::load(&self.directories.models(), environment())?)
     }
 
-    /// Loads all tools, built-in ones first. A plugin that can not be used is reported and left out.
-    pub(crate) async fn tools(&self) -> anyhow::Result<(Pipeline, Vec<LoadedPlugin>)> {
-        let (table, others) = tokio::join!(self.builtin_table(), self.other_plugins());
-        let mut table = table?;
+    /// Loads all plugins, built-in ones first. One that can not be used is reported and left out, unless the user named it
+    /// for this run. Extensions have still to be started.
+    ///
+    /// # Errors
+    /// If a plugin that is built in, or that the user named, can not be used.
+    pub(crate) async fn load(
+        self: &Arc<Self>,
+        wanted: &ExtensionArguments,
+        report: Report,
+    ) -> anyhow::Result<Assembled> {
+        let (table, others) = tokio::join!(self.builtin_table(), self.other_plugins(wanted));
+        let (mut table, others) = (table?, others?);
         let mut plugins = Vec::new();
-        for Loaded { origin, replaces, plugin } in others {
+        let mut ranked = Vec::new();
+        for Loaded { origin, replaces, plugin, is_named } in others {
             let who = Registration::new(plugin.name.clone(), origin).replacing(replaces);
             if let Err(error) = register(&mut table, who, &plugin) {
                 terminal::note(format_args!("the plugin {} is left out: {error}", plugin.name));
             }
+            if let Some(extension) = &plugin.extension {
+                ranked.push(((!is_named).then_some(rank(origin)), is_named, Arc::clone(extension)));
+            }
             plugins.push(plugin);
         }
-        if let Some(selection) = &self.settings.default_tools {
-            table.select(selection).context("defaultTools in settings.json")?;
+        // Those that the user named come first, in that order, then a project's and then the user's: whoever guards
+        // calls for the user sees what others made of them.
+        ranked.sort_by_key(|(rank, ..)| *rank);
+        let extensions = Extensions::new(report);
+        let mut named = HashSet::new();
+        for (_, is_named, extension) in ranked {
+            if is_named {
+                named.insert(extension.name().to_owned());
+            }
+            extensions.add(extension);
         }
-        // A project's tools may be of a plugin that is not granted anything yet; that must not stop everything else.
-        if let Some(changes) = &self.settings.tool_changes
-            && let Err(error) = table.select(changes)
-        {
-            terminal::note(format_args!("defaultTools in .atoll/settings.json is left out: {error}"));
-        }
-        Ok((Pipeline::new(table), plugins))
+        Ok(Assembled {
+            parts: Arc::clone(self),
+            pipeline: Pipeline::new(table),
+            plugins: Arc::new(plugins),
+            extensions,
+            named,
+            flags: Flags::default(),
+        })
     }
 
     /// The built-in tools alone.
@@ -199,8 +225,68 @@ impl Parts {
         })
     }
 
-    async fn other_plugins(&self) -> Vec<Loaded> {
-        let catalog = match Catalog::read(&self.directories, &self.project) {
+    /// The plugins that the user named for this run, then those that are installed.
+    async fn other_plugins(&self, wanted: &ExtensionArguments) -> anyhow::Result<Vec<Loaded>> {
+        let named = self.named_plugins(&wanted.named).await?;
+        let names: HashSet<&str> = named.iter().map(|loaded| loaded.plugin.name.as_str()).collect();
+        let mut others = self.installed_plugins(&names).await;
+        if wanted.no_extensions {
+            others.retain(|loaded| loaded.plugin.extension.is_none());
+        }
+        Ok(named.into_iter().chain(others).collect())
+    }
+
+    /// Loads the plugins of `-e`. Naming one is the user's word for it: of what its manifest asks for, it is granted what
+    /// has no scope. What reaches outside needs a grant all the same, or an answer.
+    async fn named_plugins(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Loaded>> {
+        let mut found: Vec<PluginFiles<SeenComponent>> = Vec::new();
+        let mut paths = HashSet::new();
+        for file in files {
+            let shown = file.display();
+            let files =
+                named_files(&self.host, &self.directories.cwd.join(file)).with_context(|| format!("-e {shown}"))?;
+            // The same file named twice is loaded once.
+            if !paths.insert(files.file.canonicalize().unwrap_or_else(|_| files.file.clone())) {
+                continue;
+            }
+            let name = &files.manifest.name;
+            if let Some(other) = found.iter().find(|other| other.manifest.name == *name) {
+                let (first, second) = (other.file.display(), files.file.display());
+                anyhow::bail!("{first} and {second} are both the plugin {name}; leave out one of them");
+            }
+            found.push(files);
+        }
+        let loading = found.into_iter().map(|files| {
+            let mut granted = files.granted(self.grants()).unwrap_or_default();
+            granted.flags.extend(files.manifest.wants.flags.clone());
+            let replaces = self.grants().replaces(&files.manifest, &files.pin);
+            let effective = Effective::intersect(&files.manifest, Some(&granted));
+            let PluginFiles { file, component, manifest, pin, .. } = files;
+            let (host, shown) = (Arc::clone(&self.host), file.clone());
+            let plugin = UserPlugin { file, component, manifest, effective, pin, origin: Origin::User };
+            let task = tokio::spawn(async move { host.load_user(plugin).await });
+            async move { (shown, replaces, task.await) }
+        });
+        let mut loaded = Vec::new();
+        for (file, replaces, outcome) in join_all(loading.collect::<Vec<_>>()).await {
+            let plugin = outcome.context("a plugin could not be loaded")?;
+            let plugin = match plugin {
+                Err(error @ Error::Denied { .. }) => {
+                    let file = shell_word(&file.to_string_lossy());
+                    let hint =
+                        format!("what reaches outside is granted to what is installed: atoll plugin install {file}");
+                    return Err(error).context(hint);
+                }
+                other => other?,
+            };
+            loaded.push(Loaded { origin: Origin::User, replaces, plugin, is_named: true });
+        }
+        Ok(loaded)
+    }
+
+    /// Loads the plugins that are installed, but for those of these names.
+    async fn installed_plugins(&self, named: &HashSet<&str>) -> Vec<Loaded> {
+        let mut catalog = match Catalog::read(&self.directories, &self.project) {
             Ok(catalog) => catalog,
             Err(error) => {
                 terminal::note(format_args!("no plugin of yours is loaded: {error:#}"));
@@ -210,20 +296,34 @@ impl Parts {
         for (folder, reason) in &catalog.strays {
             terminal::note(format_args!("the plugin in {} is left out: {reason}", folder.display()));
         }
+        catalog.plugins.retain(|plugin| {
+            let is_hidden = plugin.enabled && named.contains(plugin.name.as_str());
+            if is_hidden {
+                let name = &plugin.name;
+                terminal::note(format_args!("the installed plugin {name} is left out: -e names another of that name"));
+            }
+            !is_hidden
+        });
         if catalog.plugins.is_empty() {
             return Vec::new();
         }
         let grants = self.grants();
-        // Reading a component and taking its digest keeps a core busy for a while.
-        let reading = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).map(|installed| {
-            tokio::task::spawn_blocking(move || {
-                let files = installed.read();
-                (installed, files)
-            })
-        });
+        // Reading a component and taking its digest may keep a core busy for a while; more threads than cores only get
+        // into each other's way.
+        let mut enabled: Vec<Installed> = catalog.plugins.into_iter().filter(|plugin| plugin.enabled).collect();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let share = enabled.len().div_ceil(cores).max(1);
+        let mut reading = Vec::new();
+        while !enabled.is_empty() {
+            let rest = enabled.split_off(share.min(enabled.len()));
+            let some = std::mem::replace(&mut enabled, rest);
+            let host = Arc::clone(&self.host);
+            reading.push(tokio::task::spawn_blocking(move || {
+                some.into_iter().map(|installed| (installed.see(&host), installed)).collect::<Vec<_>>()
+            }));
+        }
         let mut loading = Vec::new();
-        for read in join_all(reading).await {
-            let Ok((installed, files)) = read else { continue };
+        for (files, installed) in join_all(reading).await.into_iter().flatten().flatten() {
             let files = match files {
                 Ok(files) => files,
                 Err(error) => {
@@ -242,11 +342,9 @@ impl Parts {
             };
             let effective = Effective::intersect(&files.manifest, granted.as_ref());
             let PluginFiles { file, component, manifest, pin, .. } = files;
-            let host = Arc::clone(&self.host);
-            let task =
-                tokio::spawn(
-                    async move { host.load_user(UserPlugin { file, component, manifest, effective, pin }).await },
-                );
+            let (host, origin) = (Arc::clone(&self.host), installed.origin);
+            let plugin = UserPlugin { file, component, manifest, effective, pin, origin };
+            let task = tokio::spawn(async move { host.load_user(plugin).await });
             loading.push((installed, replaces, task));
         }
         let mut loaded = Vec::new();
@@ -254,13 +352,39 @@ impl Parts {
             let outcome = task.await;
             let Installed { name, origin, .. } = installed;
             match outcome {
-                Ok(Ok(plugin)) => loaded.push(Loaded { origin, replaces, plugin }),
+                Ok(Ok(plugin)) => loaded.push(Loaded { origin, replaces, plugin, is_named: false }),
                 Ok(Err(error)) => terminal::note(format_args!("the plugin {name} is left out: {error}")),
                 Err(error) => terminal::note(format_args!("the plugin {name} is left out: {error}")),
             }
         }
         loaded
     }
+}
+
+/// Which come first among extensions that are installed.
+fn rank(origin: Origin) -> u8 {
+    match origin {
+        Origin::Project => 0,
+        Origin::User => 1,
+        Origin::Builtin => 2,
+    }
+}
+
+/// Reads a plugin that the user named by its file.
+fn named_files(host: &PluginHost, file: &Path) -> anyhow::Result<PluginFiles<SeenComponent>> {
+    if file.extension().is_some_and(|extension| ["ts", "js", "mjs"].iter().any(|script| extension == *script)) {
+        anyhow::bail!(Error::UnsupportedContract {
+            wanted: "an engine for scripts".to_owned(),
+            served: "components, files that end in .wasm".to_owned(),
+        });
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().to_lowercase().replace(['_', '.'], "-");
+    let name = stem.parse().context("its file's name can not name a plugin; give it a manifest that does")?;
+    let files = PluginFiles::seen(host, file, name)?;
+    if builtins::by_name(files.manifest.name.as_str()).is_some() {
+        anyhow::bail!("`{}` is the name of a built-in plugin; give this one another", files.manifest.name);
+    }
+    Ok(files)
 }
 
 /// The variables that configuration files may name.
@@ -285,7 +409,7 @@ fn start_audit_log(directories: &Directories, settings: &Settings) -> Option<Aud
 }
 
 /// That a plugin's files are not those that were granted anything, and what to do about it.
-pub(crate) fn changed(files: &PluginFiles) -> String {
+pub(crate) fn changed<C>(files: &PluginFiles<C>) -> String {
     let name = &files.manifest.name;
     format!(
         "{} has changed since it was granted anything, so it is granted nothing; look at it with `atoll plugin inspect {name}`, and if you trust it, run atoll plugin grant {name} --all",
@@ -293,7 +417,7 @@ pub(crate) fn changed(files: &PluginFiles) -> String {
     )
 }
 
-fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), atoll_table::Error> {
+fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), Error> {
     match &plugin.tools {
         Some((tools, runner)) => table.register(who, tools.clone(), runner),
         None => Ok(()),

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use atoll_agent::{Agent, Event, Session, models::Models};
+use atoll_agent::{Agent, Conversation, Event, Extensions, Session, conversation::Asked, models::Models, queue::Queue};
 use atoll_table::Content;
 
 use crate::{
@@ -49,11 +49,11 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     let watched = stop.token.clone();
     let session = Session::new(None, &cwd);
     parts.host.set_process_env(crate::print_mode::process_env(&session, &chosen));
-    let mut agent = Agent {
+    let conversation = Conversation::new(session, Queue::default(), Asked { chosen, provider });
+    let agent = Agent {
         pipeline,
-        provider,
-        chosen,
-        session,
+        conversation,
+        extensions: Extensions::default(),
         context: Vec::new(),
         cwd: cwd.clone(),
         idle_timeout_ms: parts.settings.idle_timeout_ms(),

@@ -10,6 +10,8 @@ use atoll_agent::settings::Settings;
 use atoll_caps::PluginName;
 use atoll_engine::{Places, spill_folder};
 
+use crate::terminal;
+
 /// Atoll's directory and what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Directories {
@@ -83,9 +85,18 @@ impl Directories {
         settings.session_dir.clone().unwrap_or_else(|| self.atoll_home.join("sessions"))
     }
 
-    /// The user's own folders of skills.
-    fn skills(&self) -> impl Iterator<Item = PathBuf> {
-        [self.atoll_home.join("skills"), self.home.join(".agents/skills")].into_iter().filter(|folder| folder.is_dir())
+    /// The user's own folder of skills. A link is none: what it leads to would become readable without having been granted.
+    fn skills(&self) -> Option<PathBuf> {
+        let folder = self.atoll_home.join("skills");
+        let real = folder.canonicalize().ok()?;
+        if self.atoll_home.canonicalize().is_ok_and(|home| home.join("skills") == real) {
+            return real.is_dir().then_some(real);
+        }
+        terminal::note(format_args!(
+            "the skills in {} are left out: a link leads elsewhere; put the folder itself there",
+            folder.display()
+        ));
+        None
     }
 
     /// What plugins are told about places, with `cwd` as the workspace and these folders of skills beside the user's.
@@ -98,7 +109,7 @@ impl Directories {
             sessions: self.cwd.join(self.all_sessions(settings)),
             // Not below the cache, which is out of reach of plugins: `read` has to reach what was spilled.
             spill: spill_folder(self.cache.join("spill")),
-            skills: self.skills().chain(skills).collect(),
+            skills: self.skills().into_iter().chain(skills).collect(),
             shell: settings.shell_path.clone(),
         }
     }

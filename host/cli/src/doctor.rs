@@ -1,13 +1,15 @@
 //! `atoll doctor`: what is set up, what is not, and how to fix it.
 
-use std::{process::ExitCode, time::Instant};
+use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use atoll_agent::settings::{BashSandbox, Settings};
 use serde::Serialize;
 
 use crate::{
-    arguments::TrustArguments,
+    arguments::{ExtensionArguments, TrustArguments},
     assemble::Parts,
+    assembled::{Surroundings, report_as_note},
+    builtins,
     directories::Directories,
     exit::{ExitStatus, FAILED},
     terminal,
@@ -43,7 +45,11 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    as_json: bool,
+    trust: TrustArguments,
+    extensions: &ExtensionArguments,
+) -> anyhow::Result<ExitCode> {
     let directories = Directories::find()?;
     let mut findings = vec![Finding::ok("version", env!("CARGO_PKG_VERSION"))];
     findings.push(home(&directories));
@@ -61,7 +67,8 @@ pub(crate) async fn run(as_json: bool, trust: TrustArguments) -> anyhow::Result<
         }
         Ok(parts) => {
             findings.push(Finding::ok("sandbox", format!("ready in {} ms", began.elapsed().as_millis())));
-            findings.push(tools(&parts).await);
+            let parts = Arc::new(parts);
+            findings.push(tools(&parts, extensions).await);
             findings.extend(models(&parts).await);
             findings.push(shell(&parts));
             findings.push(bash_sandbox(&parts));
@@ -106,20 +113,33 @@ fn home(directories: &Directories) -> Finding {
     }
 }
 
-async fn tools(parts: &Parts) -> Finding {
+async fn tools(parts: &Arc<Parts>, extensions: &ExtensionArguments) -> Finding {
     let began = Instant::now();
-    match parts.tools().await {
-        Ok((pipeline, user)) => {
-            let (all, active) = pipeline.table(|table| (table.tools().len(), table.active().len()));
-            let plural = if user.len() == 1 { "plugin" } else { "plugins" };
-            let says = format!(
-                "{all} tools, {active} active, {} {plural} of yours, loaded in {} ms",
-                user.len(),
-                began.elapsed().as_millis()
-            );
+    // Otherwise they are only loaded when they are used.
+    for builtin in builtins::all() {
+        if let Err(error) = parts.host.inspect_builtin(builtin) {
+            return Finding::bad("tools", Verdict::Fail, error.to_string(), "build or install atoll again");
+        }
+    }
+    let loading = async {
+        let assembled = parts.load(extensions, report_as_note()).await?;
+        assembled.start(Surroundings::of_command(None)).await?;
+        anyhow::Ok(assembled)
+    };
+    match loading.await {
+        Ok(assembled) => {
+            let took = began.elapsed().as_millis();
+            let (all, active) = assembled.pipeline.table(|table| (table.tools().len(), table.active().len()));
+            assembled.end().await;
+            let yours = assembled.plugins.len();
+            let plural = if yours == 1 { "plugin" } else { "plugins" };
+            let says = format!("{all} tools, {active} active, {yours} {plural} of yours, loaded in {took} ms");
             Finding::ok("tools", says)
         }
-        Err(error) => Finding::bad("tools", Verdict::Fail, format!("{error:#}"), "build or install atoll again"),
+        Err(error) => {
+            let fix = "if the line above names a file, correct it; otherwise build or install atoll again";
+            Finding::bad("tools", Verdict::Fail, format!("{error:#}"), fix)
+        }
     }
 }
 

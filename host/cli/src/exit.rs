@@ -38,6 +38,9 @@ impl From<ExitStatus> for ExitCode {
 
 /// The code for an error.
 pub(crate) fn code_of(error: &anyhow::Error) -> ExitStatus {
+    if error.is::<atoll_agent::extensions::UnknownFlag>() {
+        return USAGE;
+    }
     match error.downcast_ref::<atoll_table::Error>() {
         Some(atoll_table::Error::Denied { .. }) => ExitStatus(DENIED),
         _ => ExitStatus(FAILED),

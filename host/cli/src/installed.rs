@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use atoll_caps::{Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
+use atoll_engine::{PluginHost, SeenComponent};
 use atoll_table::{Error, Origin, names::near_matches};
 
 use crate::{builtins, directories::Directories, project::Project};
@@ -34,6 +35,13 @@ impl Installed {
         files.manifest.name = self.name.clone();
         Ok(files)
     }
+
+    /// As [`Self::read`], but a component that was read before and has not changed since is not read again. May block.
+    pub(crate) fn see(&self, host: &PluginHost) -> anyhow::Result<PluginFiles<SeenComponent>> {
+        let mut files = PluginFiles::seen(host, &self.file(), self.name.clone())?;
+        files.manifest.name = self.name.clone();
+        Ok(files)
+    }
 }
 
 /// Where a manifest was found.
@@ -47,11 +55,11 @@ pub(crate) enum ManifestSource {
     None,
 }
 
-/// What a plugin consists of.
+/// What a plugin consists of. `C` is its component: its bytes, or what is known of it.
 #[derive(Clone, Debug)]
-pub(crate) struct PluginFiles {
+pub(crate) struct PluginFiles<C = Vec<u8>> {
     pub(crate) file: PathBuf,
-    pub(crate) component: Vec<u8>,
+    pub(crate) component: C,
     pub(crate) manifest: Manifest,
     pub(crate) manifest_text: Option<String>,
     pub(crate) source: ManifestSource,
@@ -59,40 +67,89 @@ pub(crate) struct PluginFiles {
     pub(crate) pin: Pin,
 }
 
-impl PluginFiles {
-    /// A component as it was read from `file`, with the manifest beside it, else the one inside it. Without either it is
-    /// called `name`.
-    pub(crate) fn of(file: &Path, component: Vec<u8>, name: PluginName) -> anyhow::Result<Self> {
+impl<C> PluginFiles<C> {
+    /// A component of this digest with the manifest beside its file, else the one that is `embedded` in it.
+    fn found(
+        file: &Path,
+        component: C,
+        digest: Digest,
+        embedded: impl FnOnce() -> Result<Option<String>, Error>,
+        name: PluginName,
+    ) -> anyhow::Result<Self> {
         let beside = file.with_file_name("plugin.toml");
         match read_small_file(&beside) {
             Ok(Some(text)) => {
                 let manifest = Manifest::parse(&text, &beside.to_string_lossy())?;
-                Ok(Self::with(file, component, manifest, Some(text), ManifestSource::Beside))
+                Ok(Self::with(file, component, digest, manifest, Some(text), ManifestSource::Beside))
             }
-            Ok(None) => Self::alone(file, component, name),
+            Ok(None) => Self::inside(file, component, digest, embedded, name),
             Err(error) => Err(error).with_context(|| format!("{} can not be read", beside.display())),
         }
     }
 
-    /// A component by itself.
-    pub(crate) fn alone(file: &Path, component: Vec<u8>, name: PluginName) -> anyhow::Result<Self> {
-        let embedded = atoll_engine::embedded_manifest(&component)
+    fn inside(
+        file: &Path,
+        component: C,
+        digest: Digest,
+        embedded: impl FnOnce() -> Result<Option<String>, Error>,
+        name: PluginName,
+    ) -> anyhow::Result<Self> {
+        let embedded = embedded()
             .map_err(|error| Error::Failed(format!("{} is not a usable component: {error}", file.display())))?;
         Ok(match embedded {
             Some(text) => {
                 let manifest = Manifest::parse(&text, &format!("plugin.toml in {}", file.display()))?;
-                Self::with(file, component, manifest, Some(text), ManifestSource::Embedded)
+                Self::with(file, component, digest, manifest, Some(text), ManifestSource::Embedded)
             }
-            None => Self::with(file, component, Manifest::bare(name), None, ManifestSource::None),
+            None => Self::with(file, component, digest, Manifest::bare(name), None, ManifestSource::None),
         })
     }
 
-    fn with(file: &Path, component: Vec<u8>, manifest: Manifest, text: Option<String>, source: ManifestSource) -> Self {
-        let pin = Pin {
-            component: Digest::of(&component),
-            manifest: Digest::of(text.as_deref().unwrap_or_default().as_bytes()),
-        };
+    fn with(
+        file: &Path,
+        component: C,
+        digest: Digest,
+        manifest: Manifest,
+        text: Option<String>,
+        source: ManifestSource,
+    ) -> Self {
+        let manifest_digest = Digest::of(text.as_deref().unwrap_or_default().as_bytes());
+        let pin = Pin { component: digest, manifest: manifest_digest };
         Self { file: file.to_owned(), component, manifest, manifest_text: text, source, pin }
+    }
+
+    /// What it is granted. `None` if what was granted no longer counts, because the files have changed.
+    pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
+        match grants.for_plugin(&self.manifest.name, &self.pin) {
+            GrantState::Granted(wants) => Some(wants),
+            GrantState::None => Some(Wants::default()),
+            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
+        }
+    }
+}
+
+impl PluginFiles<SeenComponent> {
+    /// The component in `file`, with the manifest beside it, else the one inside it. Without either it is called `name`. It
+    /// is not read if it was read before and has not changed since. May block.
+    pub(crate) fn seen(host: &PluginHost, file: &Path, name: PluginName) -> anyhow::Result<Self> {
+        let component = host.see_component(file)?;
+        let (digest, embedded) = (component.digest.clone(), component.manifest.clone());
+        Self::found(file, component, digest, || embedded, name)
+    }
+}
+
+impl PluginFiles {
+    /// A component as it was read from `file`, with the manifest beside it, else the one inside it. Without either it is
+    /// called `name`.
+    pub(crate) fn of(file: &Path, component: Vec<u8>, name: PluginName) -> anyhow::Result<Self> {
+        let (digest, embedded) = (Digest::of(&component), atoll_engine::embedded_manifest(&component));
+        Self::found(file, component, digest, || embedded, name)
+    }
+
+    /// A component by itself.
+    pub(crate) fn alone(file: &Path, component: Vec<u8>, name: PluginName) -> anyhow::Result<Self> {
+        let (digest, embedded) = (Digest::of(&component), atoll_engine::embedded_manifest(&component));
+        Self::inside(file, component, digest, || embedded, name)
     }
 
     /// Where its manifest is, for people.
@@ -111,15 +168,6 @@ impl PluginFiles {
     pub(crate) fn hides_another(&self) -> bool {
         let inside = atoll_engine::embedded_manifest(&self.component).ok().flatten();
         self.source == ManifestSource::Beside && inside.is_some_and(|inside| Some(inside) != self.manifest_text)
-    }
-
-    /// What it is granted. `None` if what was granted no longer counts, because the files have changed.
-    pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
-        match grants.for_plugin(&self.manifest.name, &self.pin) {
-            GrantState::Granted(wants) => Some(wants),
-            GrantState::None => Some(Wants::default()),
-            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
-        }
     }
 }
 

@@ -4,18 +4,24 @@
 mod approval;
 mod arguments;
 mod assemble;
+mod assembled;
 mod builtins;
 mod demo;
+mod dialogs;
 mod directories;
 mod doctor;
 mod exit;
+mod host_facts;
 mod input;
 mod installed;
+mod model_source;
+mod person;
 mod plugin;
 mod print_mode;
 mod project;
 mod show;
 mod signals;
+mod spelling;
 mod terminal;
 mod tool_command;
 mod trust_command;
@@ -55,14 +61,14 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
-        let trust = arguments.trust;
+        let (trust, extensions) = (arguments.trust, arguments.extensions);
         match arguments.command {
-            None => print_mode::run(arguments.prompt, trust).await,
+            None => print_mode::run(arguments.prompt, trust, extensions).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,
-            Some(Command::Tool { command }) => tool_command::run(command, trust).await,
+            Some(Command::Tool { command }) => tool_command::run(command, trust, &extensions).await,
             Some(Command::Plugin { command }) => plugin::run(command, trust).await,
             Some(Command::Trust { command }) => trust_command::run(&command, trust),
-            Some(Command::Doctor { json }) => doctor::run(json, trust).await,
+            Some(Command::Doctor { json }) => doctor::run(json, trust, &extensions).await,
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),
         }
     });

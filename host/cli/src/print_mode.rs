@@ -6,38 +6,49 @@ use std::{
 };
 
 use atoll_agent::{
-    Agent, Event, Session, context_files,
+    Agent, Conversation, Event, Session, context_files,
+    conversation::Asked,
     event::Sink,
+    extensions::{InputEffect, session_access::Access},
     message::StopReason,
     models::{Chosen, ModelError, Models},
+    queue::Queue,
 };
+use atoll_table::{Content, extension::Mode as HostMode};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    arguments::{Mode, PromptArguments, TrustArguments},
+    arguments::{ExtensionArguments, Mode, PromptArguments, TrustArguments},
     assemble::Parts,
+    assembled::{Assembled, FailureEvents, Surroundings, report_as_note},
     exit::{ExitStatus, FAILED},
     input,
+    model_source::Source,
     signals::Stop,
+    spelling::UnknownOption,
     terminal,
 };
 
 /// Carries out the prompts of the command line.
-pub(crate) async fn run(arguments: PromptArguments, trust: TrustArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    arguments: PromptArguments,
+    trust: TrustArguments,
+    extensions: ExtensionArguments,
+) -> anyhow::Result<ExitCode> {
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
-    let parts = Parts::new(trust, arguments.mode == Mode::Text)?;
+    let parts = Arc::new(Parts::new(trust, arguments.mode == Mode::Text)?);
     let stop = Stop::watch()?;
     parts.confine_programs(arguments.sandbox_bash);
-    if arguments.mode == Mode::Text {
-        parts.ask_the_person(&stop);
-    }
+    let person = if arguments.mode == Mode::Text { parts.ask_the_person(&stop) } else { None };
     let cwd = parts.directories.cwd.clone();
-    let nothing = arguments.messages.is_empty();
-    let reading = {
-        let (messages, cwd) = (arguments.messages.clone(), cwd.clone());
+    let nothing = arguments.messages.is_empty() && extensions.unknown.is_empty();
+    let read = |messages: Vec<String>| {
+        let cwd = cwd.clone();
         tokio::task::spawn_blocking(move || input::prompts(&messages, &cwd))
     };
-    // Everything that can be is set up while standard input is waited for.
+    // Everything that can be is set up while standard input is waited for. Where options of extensions may stand before
+    // messages, only they know which words are messages.
+    let reading = extensions.unknown.is_empty().then(|| read(arguments.messages.clone()));
     let folder = parts.directories.sessions(&parts.settings);
     let session = if arguments.continue_session {
         Session::latest(&folder, &cwd)
@@ -49,62 +60,168 @@ pub(crate) async fn run(arguments: PromptArguments, trust: TrustArguments) -> an
         (None, Ok(session)) => chosen_before(&models, session, default_model(&parts).as_deref()),
         (wanted, _) => models.choose(wanted.as_deref()),
     };
+    let failures = FailureEvents::default();
+    let report = if arguments.mode == Mode::Json { failures.report() } else { report_as_note() };
     let loading = async {
-        let (pipeline, user) = parts.tools().await?;
+        let assembled = parts.load(&extensions, report).await?;
         let provider = match &chosen {
-            Ok(chosen) => Some(parts.provider(&chosen.model.api, &user).await?),
+            Ok(chosen) => Some(parts.provider(&chosen.model.api, &assembled.plugins).await?),
             Err(_) => None,
         };
-        anyhow::Ok((pipeline, provider))
+        anyhow::Ok((assembled, provider))
+    };
+    let stopped = || Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into());
+    let reading = async {
+        match reading {
+            Some(reading) => Some(reading.await),
+            None => None,
+        }
     };
     let (loaded, prompts) = tokio::select! {
         both = async { tokio::join!(loading, reading) } => both,
-        () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
+        () = stop.token.cancelled() => return stopped(),
     };
-    let prompts = prompts??;
-    if prompts.is_empty() {
-        if nothing && !arguments.print {
-            anyhow::bail!("the interactive mode is not part of this version; give a prompt: atoll -p \"…\"");
-        }
-        return Ok(ExitCode::SUCCESS);
+    if let (Ok((assembled, _)), Some(UnknownOption { name, value, detached })) = (&loaded, extensions.unknown.first())
+        && assembled.extensions.all().is_empty()
+    {
+        // Before whatever else may be missing: it can not be anybody's.
+        assembled.flags.say(&assembled.extensions, name, value.clone(), detached.is_some())?;
+    }
+    let prompts = prompts.transpose()?.transpose()?;
+    if prompts.as_ref().is_some_and(Vec::is_empty) {
+        return without_prompts(nothing, &arguments);
     }
     let session = session?;
     let chosen = chosen?;
-    let (pipeline, provider) = loaded?;
+    let (assembled, provider) = loaded?;
     let Some(provider) = provider else { anyhow::bail!("no provider for {}", chosen.model.api) };
     if let Some(note) = &chosen.note {
         terminal::note(format_args!("{note}"));
-    }
-    if let Some(selection) = &arguments.tools {
-        pipeline.change(|table| table.select(selection))?;
     }
     parts.host.set_process_env(process_env(&session, &chosen));
     parts.set_session(session.id());
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
         output.line(&session.header().to_string());
+        failures.show(output.sink());
+    }
+    let queue = Queue::new(parts.settings.steering_mode, parts.settings.follow_up_mode);
+    let conversation = Conversation::new(session, queue, Asked { chosen, provider });
+    let idle_timeout_ms = parts.settings.idle_timeout_ms();
+    let access = Arc::new(Access::new(
+        conversation.clone(),
+        assembled.extensions.clone(),
+        Arc::new(Source { parts: Arc::clone(&parts), models, plugins: Arc::clone(&assembled.plugins) }),
+        output.sink(),
+        idle_timeout_ms,
+    ));
+    let surroundings = Surroundings {
+        mode: if arguments.mode == Mode::Json { HostMode::Json } else { HostMode::Print },
+        person,
+        sink: output.sink(),
+        session: Some(Arc::<Access>::clone(&access)),
+        models: Some(access),
+    };
+    tokio::select! {
+        started = assembled.start(surroundings) => started?,
+        () = stop.token.cancelled() => {
+            assembled.end().await;
+            return stopped();
+        }
     }
     let context =
         if arguments.no_context_files { Vec::new() } else { context_files::find(&parts.directories.atoll_home, &cwd) };
-    let mut agent = Agent {
-        pipeline,
-        provider,
-        chosen,
-        session,
+    let agent = Agent {
+        pipeline: assembled.pipeline.clone(),
+        conversation,
+        extensions: assembled.extensions.clone(),
         context,
-        cwd,
-        idle_timeout_ms: parts.settings.idle_timeout_ms(),
+        cwd: cwd.clone(),
+        idle_timeout_ms,
         sink: output.sink(),
         stop: stop.token.clone(),
     };
+    let carried_out = async {
+        if let Some(selection) = &arguments.tools {
+            agent.pipeline.change(|table| table.select(selection))?;
+        }
+        let messages = said(&assembled, &extensions.unknown, &arguments.messages)?;
+        let prompts = match prompts {
+            Some(prompts) => prompts,
+            None => read(messages).await??,
+        };
+        if prompts.is_empty() {
+            return without_prompts(nothing, &arguments);
+        }
+        carry_out(&agent, prompts, &output, &stop).await
+    };
+    let code = carried_out.await;
+    assembled.end().await;
+    code
+}
+
+/// What comes of a command line that says nothing.
+fn without_prompts(nothing: bool, arguments: &PromptArguments) -> anyhow::Result<ExitCode> {
+    if nothing && !arguments.print {
+        anyhow::bail!("the interactive mode is not part of this version; give a prompt: atoll -p \"…\"");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets the options of extensions count; gives the messages, those among them that stood behind an option that takes
+/// nothing.
+fn said(assembled: &Assembled, unknown: &[UnknownOption], messages: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut all = messages.to_vec();
+    for UnknownOption { name, value, detached } in unknown {
+        let rest = assembled.flags.say(&assembled.extensions, name, value.clone(), detached.is_some())?;
+        if let Some(text) = rest {
+            let place = detached.unwrap_or_default().min(all.len());
+            all.insert(place, text);
+        }
+    }
+    Ok(all)
+}
+
+/// Carries out prompts, each with what extensions make of it and add to it.
+async fn carry_out(
+    agent: &Agent,
+    prompts: Vec<Vec<Content>>,
+    output: &Output,
+    stop: &Stop,
+) -> anyhow::Result<ExitCode> {
+    agent.extensions.session_start("startup").await;
     for prompt in prompts {
+        // What extensions want to say by themselves comes first: it was there first.
+        let code = settle(agent, output, stop).await?;
+        if code != 0 || agent.conversation.is_ending() {
+            return Ok(ExitStatus(code).into());
+        }
+        let text = Content::joined_text(&prompt);
+        let ran = tokio::select! {
+            ran = agent.extensions.run_command(&text) => ran,
+            () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
+        };
+        match ran {
+            Some(Ok(())) => continue,
+            Some(Err(error)) => return Err(error.into()),
+            None => {}
+        }
+        let InputEffect::Go(prompt) = agent.extensions.input(prompt, "interactive", &stop.token).await else {
+            continue;
+        };
         let outcome = agent.prompt(prompt).await?;
-        let code = output.finish(&outcome, &stop);
+        let code = output.finish(&outcome, stop);
         if code != 0 {
             return Ok(ExitStatus(code).into());
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let code = settle(agent, output, stop).await?;
+    Ok(ExitStatus(code).into())
+}
+
+/// Carries out what waits.
+async fn settle(agent: &Agent, output: &Output, stop: &Stop) -> anyhow::Result<u8> {
+    Ok(agent.settle().await?.map_or(0, |outcome| output.finish(&outcome, stop)))
 }
 
 fn default_model(parts: &Parts) -> Option<String> {

@@ -16,6 +16,39 @@ pub(crate) fn line(text: impl std::fmt::Display) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes what a tool gave to standard output: to a terminal so that it can do nothing to it, to anything else as it is.
+///
+/// # Errors
+/// As [`line`].
+pub(crate) fn output(text: &str) -> io::Result<()> {
+    if !io::stdout().is_terminal() {
+        return line(text);
+    }
+    text.split('\n').try_for_each(|part| line(part.split('\t').map(printable).collect::<Vec<_>>().join("\t")))
+}
+
+/// Writes a line of JSON to standard output. At a terminal, characters that could do something to it are escaped, which
+/// means the same.
+///
+/// # Errors
+/// As [`line`].
+pub(crate) fn json(value: &serde_json::Value) -> io::Result<()> {
+    let text = value.to_string();
+    if !io::stdout().is_terminal() {
+        return line(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if printable(c.encode_utf8(&mut [0; 4])).starts_with('\\') && c != '\\' {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    line(out)
+}
+
 /// Writes to standard output without a line break.
 ///
 /// # Errors

@@ -3,30 +3,43 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use atoll_agent::pipeline::Caller;
+use atoll_agent::{Pipeline, pipeline::Caller};
 use atoll_caps::printable;
 use atoll_table::{Content, Registered, Table};
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::{ToolCommand, TrustArguments},
+    arguments::{ExtensionArguments, ToolCommand, TrustArguments},
     assemble::Parts,
+    assembled::{Surroundings, report_as_note},
     exit::{DENIED, ExitStatus, FAILED},
     signals::Stop,
     terminal,
 };
 
-pub(crate) async fn run(command: ToolCommand, trust: TrustArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    command: ToolCommand,
+    trust: TrustArguments,
+    extensions: &ExtensionArguments,
+) -> anyhow::Result<ExitCode> {
     match command {
-        ToolCommand::List { json } => list(json, trust).await,
+        ToolCommand::List { json } => list(json, trust, extensions).await,
         ToolCommand::Call { name, arguments, sandbox_bash, json } => {
-            call(&name, &arguments, sandbox_bash, json, trust).await
+            call(&name, &arguments, sandbox_bash, json, trust, extensions).await
         }
     }
 }
 
-async fn list(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> {
-    let (pipeline, _) = Parts::new(trust, !as_json)?.tools().await?;
+async fn list(as_json: bool, trust: TrustArguments, extensions: &ExtensionArguments) -> anyhow::Result<ExitCode> {
+    let assembled = Arc::new(Parts::new(trust, !as_json)?).load(extensions, report_as_note()).await?;
+    assembled.start(Surroundings::of_command(None)).await?;
+    let listed = show(&assembled.pipeline, as_json);
+    assembled.end().await;
+    listed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(pipeline: &Pipeline, as_json: bool) -> std::io::Result<()> {
     pipeline.table(|table| {
         if as_json {
             let all: Vec<Value> = table.tools().iter().map(|entry| record(table, entry)).collect();
@@ -47,8 +60,7 @@ async fn list(as_json: bool, trust: TrustArguments) -> anyhow::Result<ExitCode> 
             ))?;
         }
         Ok(())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn first_sentence(text: &str) -> &str {
@@ -69,17 +81,26 @@ async fn call(
     sandbox_bash: bool,
     as_json: bool,
     trust: TrustArguments,
+    extensions: &ExtensionArguments,
 ) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
-    let parts = Parts::new(trust, !as_json)?;
+    let parts = Arc::new(Parts::new(trust, !as_json)?);
     let stop = Stop::watch()?;
     parts.confine_programs(sandbox_bash);
-    parts.ask_the_person(&stop);
-    let (pipeline, _) = parts.tools().await?;
+    let person = parts.ask_the_person(&stop);
+    let assembled = parts.load(extensions, report_as_note()).await?;
+    let ending = || ExitStatus(stop.code().unwrap_or(FAILED));
+    tokio::select! {
+        started = assembled.start(Surroundings::of_command(person)) => started?,
+        () = stop.token.cancelled() => {
+            assembled.end().await;
+            return Ok(ending().into());
+        }
+    }
     let calling = async {
-        match pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {
+        match assembled.pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {
             Ok(ready) => {
                 let record = ready.record();
                 let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
@@ -88,10 +109,12 @@ async fn call(
             Err(error) => (atoll_agent::pipeline::failed(&error), None, None),
         }
     };
-    let (output, duration_ms, nested_calls) = tokio::select! {
-        done = calling => done,
-        () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
+    let called = tokio::select! {
+        done = calling => Some(done),
+        () = stop.token.cancelled() => None,
     };
+    assembled.end().await;
+    let Some((output, duration_ms, nested_calls)) = called else { return Ok(ending().into()) };
     let code = output.details.as_ref().and_then(|details| details["error"]["code"].as_str());
     let status = match (output.is_error, code) {
         (false, _) => 0,
@@ -111,15 +134,15 @@ async fn call(
         if let Some(calls) = nested_calls {
             record["nestedCalls"] = json!(calls);
         }
-        terminal::line(format_args!("{record}"))?;
+        terminal::json(&record)?;
         return Ok(ExitStatus(status).into());
     }
     for piece in &output.content {
         match piece {
             Content::Text { text } if output.is_error => terminal::lines(text),
-            Content::Text { text } => terminal::line(format_args!("{}", text.strip_suffix('\n').unwrap_or(text)))?,
+            Content::Text { text } => terminal::output(text.strip_suffix('\n').unwrap_or(text))?,
             Content::Image { data, mime_type } => {
-                terminal::line(format_args!("[{mime_type}, {} bytes in base64]", data.len()))?;
+                terminal::line(format_args!("[{}, {} bytes in base64]", printable(mime_type), data.len()))?;
             }
         }
     }

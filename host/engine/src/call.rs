@@ -5,8 +5,9 @@ use std::{
     collections::HashSet,
     future::Future,
     ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
@@ -19,7 +20,7 @@ use crate::{
     convert,
     files::Roots,
     limits::CpuMeter,
-    state::{PluginContext, lock},
+    state::{PluginContext, RunningCalls, lock},
 };
 
 /// How often a path may turn out to lead to yet another one that has to be asked about.
@@ -67,6 +68,8 @@ pub(crate) struct Clock {
     pauses: Mutex<Pauses>,
     /// That of the call which made this one. It waits for this one, so it pauses with it.
     above: Option<Arc<Clock>>,
+    /// What an instance carries out whose clock this is: it all waits while the instance does.
+    spans: OnceLock<RunningCalls>,
 }
 
 tokio::task_local! {
@@ -81,12 +84,12 @@ struct Pauses {
     since: Option<Instant>,
 }
 
-/// Stands for a pause. Dropped: the clock, and those above it, go on.
-pub(crate) struct Pause<'a>(&'a Clock);
+/// Stands for a pause. Dropped: the clock, and those that waited with it, go on.
+pub(crate) struct Pause(Vec<Arc<Clock>>);
 
 impl Clock {
-    /// For a call that begins now: made by another one, if this task is [`Self::above`] it.
-    fn of_call() -> Arc<Self> {
+    /// For a call or an event that begins now: made by a call, if this task is [`Self::above`] it.
+    pub(crate) fn of_call() -> Arc<Self> {
         Arc::new(Self { above: MAKING.try_with(Arc::clone).ok(), ..Self::default() })
     }
 
@@ -95,19 +98,37 @@ impl Clock {
         MAKING.scope(self, work).await
     }
 
-    /// This clock and those above it.
-    fn chain(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |clock| clock.above.as_deref())
+    /// It is that of an instance which carries these out.
+    pub(crate) fn spans(&self, running: &RunningCalls) {
+        self.spans.get_or_init(|| Arc::clone(running));
     }
 
-    /// Stops the clock, and those above it.
-    pub(crate) fn pause(&self) -> Pause<'_> {
-        for clock in self.chain() {
+    /// This clock and those that wait with it, each once.
+    fn all(self: &Arc<Self>) -> Vec<Arc<Self>> {
+        let mut all: Vec<Arc<Self>> = Vec::new();
+        let mut next = vec![Arc::clone(self)];
+        while let Some(clock) = next.pop() {
+            if all.iter().any(|known| Arc::ptr_eq(known, &clock)) {
+                continue;
+            }
+            next.extend(clock.above.clone());
+            if let Some(running) = clock.spans.get() {
+                next.extend(lock(running).values().map(|call| Arc::clone(&call.clock)));
+            }
+            all.push(clock);
+        }
+        all
+    }
+
+    /// Stops the clock, and those that wait with it.
+    pub(crate) fn pause(self: &Arc<Self>) -> Pause {
+        let all = self.all();
+        for clock in &all {
             let mut pauses = lock(&clock.pauses);
             pauses.under_way += 1;
             pauses.since.get_or_insert_with(Instant::now);
         }
-        Pause(self)
+        Pause(all)
     }
 
     fn paused(&self) -> Duration {
@@ -132,9 +153,9 @@ impl Clock {
     }
 }
 
-impl Drop for Pause<'_> {
+impl Drop for Pause {
     fn drop(&mut self) {
-        for clock in self.0.chain() {
+        for clock in &self.0 {
             let mut pauses = lock(&clock.pauses);
             pauses.under_way -= 1;
             if pauses.under_way == 0
@@ -154,7 +175,12 @@ impl Call {
 
     /// An instance that answers many calls at once.
     pub(crate) fn of_instance(plugin: &PluginContext) -> Arc<Self> {
-        Self::make(plugin, None, false, false)
+        let mut call = Self::make(plugin, None, false, false);
+        if let Some(call) = Arc::get_mut(&mut call) {
+            // Whoever happens to make it does not wait for it.
+            call.clock = Arc::default();
+        }
+        call
     }
 
     /// An instance that only says what it is, or rewrites arguments. It runs without anybody having called a tool of
@@ -181,6 +207,11 @@ impl Call {
 
     pub(crate) fn refuse(&self, capability: &'static str, target: &str) {
         lock(&self.refused).insert((capability, target.to_owned()));
+    }
+
+    /// Whether it is one call, and not the life of an instance.
+    pub(crate) fn is_one(&self) -> bool {
+        self.is_one
     }
 
     /// Whether a person may be asked in it.
@@ -235,8 +266,9 @@ impl Caller {
         work: impl FnOnce() -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         if let Some(own) = &self.own_thread {
-            // Waiting for a disk is not computing.
-            return own.meter.paused(work);
+            // Waiting for a disk is not computing. And as on a thread for it, a panic ends nothing but the work.
+            let worked = own.meter.paused(|| catch_unwind(AssertUnwindSafe(work)));
+            return worked.unwrap_or_else(|_| Err(Error::Failed("the host failed: the work panicked".to_owned())));
         }
         match tokio::task::spawn_blocking(work).await {
             Ok(result) => result,
@@ -384,10 +416,19 @@ impl Caller {
         operation: &'static str,
         path: &str,
         access: Access,
-        roots: &Roots,
+        roots: &Arc<Roots>,
     ) -> Option<(&'static str, Arc<Roots>)> {
         let shown = roots.shown(path);
-        let Some((missing, denied)) = roots.missing(path, access) else {
+        let look = {
+            let (roots, path) = (Arc::clone(roots), path.to_owned());
+            move || {
+                Ok(roots.missing(&path, access).map(|(missing, denied)| {
+                    let once = roots.opened_once(&denied, &missing);
+                    (missing, denied, once)
+                }))
+            }
+        };
+        let Some((missing, denied, once)) = self.blocking(look).await.ok().flatten() else {
             self.denied(Use { capability: "files", operation, target: &shown }, Verdict::Denied);
             return None;
         };
@@ -395,7 +436,7 @@ impl Caller {
         let the_use = Use { capability: "files", operation, target: &target };
         let allowed =
             |effective: &Effective| effective.check_path(&self.shared.places.root_vars(), &missing, access).is_ok();
-        let decision = self.decide(the_use, &denied, roots.opened_once(&denied, &missing), &allowed).await;
+        let decision = self.decide(the_use, &denied, once, &allowed).await;
         match decision {
             Decision::Once => Some(("once", self.allow_once(roots, &denied))),
             Decision::Granted(word) => {
@@ -438,7 +479,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_pause_does_not_count() {
-        let clock = Clock::default();
+        let clock = Arc::new(Clock::default());
         let limit = Duration::from_millis(20);
         let pause = clock.pause();
         let long = clock.within(limit, std::future::pending::<()>());
@@ -453,7 +494,7 @@ mod tests {
 
     #[test]
     fn pauses_that_overlap_count_once() {
-        let clock = Clock::default();
+        let clock = Arc::new(Clock::default());
         let one = clock.pause();
         let other = clock.pause();
         drop(one);

@@ -14,7 +14,9 @@ use std::{
 
 use atoll_caps::MAX_TABLE_ELEMENTS;
 
-use crate::permits::{MAX_CALLS, MAX_MEMORIES, MAX_NESTED_CALLS, MAX_PREPARING, MAX_TABLES, TABLES_OF_A_PLACE};
+use crate::permits::{
+    MAX_CALLS, MAX_LONG_LIVED, MAX_MEMORIES, MAX_NESTED_CALLS, MAX_PREPARING, MAX_TABLES, TABLES_OF_A_PLACE,
+};
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How often running plugins are looked at. CPU limits are enforced to this precision.
@@ -26,9 +28,6 @@ pub(crate) fn max_workers() -> usize {
 }
 
 const MAX_WORKERS: usize = 128;
-
-/// How many instances may live as long as the session, at most.
-const MAX_LONG_LIVED: usize = 152;
 
 /// How many instances may exist at once: those of calls, of their preparation and of their workers, and those that
 /// live as long as the session. Address space is reserved for each, memory is used only by those that run.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use atoll_caps::{Capability, Effective, Manifest};
 use atoll_table::Error;
+use wasmparser::{Parser, Payload};
 use wasmtime::{
     Engine,
     component::{Component, types::ComponentItem},
@@ -16,9 +17,12 @@ use crate::{bindings, convert, linking};
 const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
-const SERVED: &[&str] = &["types", "log", "clock", "progress", "workers", "files", "http", "process", "store", "table"];
+const SERVED: &[&str] = &[
+    "types", "log", "clock", "progress", "workers", "host", "files", "http", "process", "store", "table", "session",
+    "models", "ui", "bus",
+];
 /// Interfaces of the contract that this host calls.
-const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider"];
+const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider", "extension"];
 /// The WASI packages that language runtimes need; none of them reaches anything outside of the instance.
 const WASI: &[&str] = &["wasi:cli/", "wasi:clocks/", "wasi:random/", "wasi:io/", "wasi:filesystem/"];
 
@@ -33,29 +37,49 @@ pub struct Surface {
     pub all_imports: BTreeSet<String>,
     /// Every export, in full.
     pub all_exports: BTreeSet<String>,
+    /// Those of them that are something else than an interface.
+    pub(crate) other_exports: BTreeSet<String>,
+}
+
+impl Surface {
+    /// What the names of imports, of exported interfaces and of other exports mean to this host.
+    pub(crate) fn new(imports: BTreeSet<String>, interfaces: &BTreeSet<String>, others: BTreeSet<String>) -> Self {
+        let capability = |name: &String| Capability::of_interface(contract_name(name)?.0);
+        let exported = |name: &String| Some(contract_name(name)?.0.to_owned());
+        Self {
+            exports: interfaces.iter().filter_map(exported).collect(),
+            imports: imports.iter().filter_map(capability).collect(),
+            all_imports: imports,
+            all_exports: interfaces.union(&others).cloned().collect(),
+            other_exports: others,
+        }
+    }
 }
 
 /// Reads a component's surface.
 pub(crate) fn surface(engine: &Engine, component: &Component) -> Surface {
     let kind = component.component_type();
-    let mut surface = Surface::default();
-    for (name, _) in kind.imports(engine) {
-        if let Some((interface, _)) = contract_name(name)
-            && let Some(capability) = Capability::of_interface(interface)
-        {
-            surface.imports.insert(capability);
-        }
-        surface.all_imports.insert(name.to_owned());
-    }
+    let imports = kind.imports(engine).map(|(name, _)| name.to_owned()).collect();
+    let (mut interfaces, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (name, item) in kind.exports(engine) {
-        if matches!(item.ty, ComponentItem::ComponentInstance(_))
-            && let Some((interface, _)) = contract_name(name)
-        {
-            surface.exports.insert(interface.to_owned());
-        }
-        surface.all_exports.insert(name.to_owned());
+        let is_interface = matches!(item.ty, ComponentItem::ComponentInstance(_));
+        if is_interface { &mut interfaces } else { &mut others }.insert(name.to_owned());
     }
-    surface
+    Surface::new(imports, &interfaces, others)
+}
+
+/// Whether a component lifts `on-event` asynchronously, so that it can hear of an event while it waits for something.
+/// What is not known does not: then it is refused some events, and waits for nothing that can not come.
+///
+/// Component types do not say how an export is lifted. The tools that make components call the core function of an
+/// asynchronous one `[async-lift]…`, in every language.
+pub(crate) fn is_concurrent(component: &[u8]) -> bool {
+    let function = format!("[async-lift]{PACKAGE}extension@{}#on-event", bindings::VERSION);
+    let is_it = |payload: wasmparser::Result<Payload<'_>>| {
+        let Ok(Payload::ExportSection(exports)) = payload else { return false };
+        exports.into_iter().flatten().any(|export| export.name == function)
+    };
+    Parser::new(0).parse_all(component).any(is_it)
 }
 
 fn contract_name(name: &str) -> Option<(&str, &str)> {
@@ -136,7 +160,7 @@ pub(crate) fn check(surface: &Surface, effective: &Effective, can_ask: bool) -> 
     if !surface.exports.iter().any(|interface| interface != "worker") {
         let exported: Vec<&str> = surface.all_exports.iter().map(String::as_str).collect();
         return Err(Error::Failed(format!(
-            "it is a component, but exports neither {PACKAGE}tools nor {PACKAGE}provider (it exports {})",
+            "it is a component, but exports none of {PACKAGE}tools, provider and extension (it exports {})",
             if exported.is_empty() { "nothing".to_owned() } else { exported.join(", ") }
         )));
     }
@@ -145,7 +169,19 @@ pub(crate) fn check(surface: &Surface, effective: &Effective, can_ask: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::is_served_version;
+    use super::*;
+
+    #[test]
+    fn how_an_event_is_lifted_is_read_from_the_core_module() {
+        let with = |name: &str| {
+            wat::parse_str(format!("(component (core module (func (export \"{name}\"))))")).unwrap_or_default()
+        };
+        assert!(is_concurrent(&with("[async-lift]atoll:plugin/extension@0.1.0#on-event")));
+        for other in ["atoll:plugin/extension@0.1.0#on-event", "[async-lift]atoll:plugin/extension@0.1.0#start"] {
+            assert!(!is_concurrent(&with(other)), "{other}");
+        }
+        assert!(!is_concurrent(b"no component"));
+    }
 
     #[test]
     fn versions_up_to_ours_within_the_minor_number_are_served() {

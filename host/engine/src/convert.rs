@@ -1,14 +1,19 @@
 //! Between the contract's types and the host's. No decision is made here.
 
+pub(crate) mod extension;
+
 use atoll_table::{
-    Content, Error, Tool, ToolOutput,
+    Content, Error, Registered, Tool, ToolOutput,
     model::{AssistantPiece, DoneReason, ModelEvent, ModelRequest, PromptMessage, ThinkingLevel, Usage},
-    tool::{Annotations, ExecutionMode, Exposure, Namespace},
+    tool::{Annotations, ExecutionMode, Exposure},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::bindings::{atoll::plugin::types as wit, exports::atoll::plugin::provider};
+use crate::{
+    bindings::{atoll::plugin::types as wit, exports::atoll::plugin::provider},
+    description::SaidTool,
+};
 
 /// What the capability check says, in the one vocabulary.
 pub(crate) fn denied(denied: &atoll_caps::Denied) -> Error {
@@ -75,11 +80,37 @@ pub(crate) fn output_to_wit(output: ToolOutput) -> wit::ToolOutput {
         structured: output.structured.map(|value| value.to_string()),
         is_error: output.is_error,
         terminate: output.terminate,
+        usage: output.usage.as_ref().map(usage_to_wit),
+    }
+}
+
+/// Tokens for a guest. What they cost is not the guest's to know.
+pub(crate) fn usage_to_wit(usage: &Usage) -> wit::Usage {
+    wit::Usage {
+        input: usage.input,
+        output: usage.output,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        reasoning: usage.reasoning,
+        total_tokens: usage.total_tokens,
+    }
+}
+
+/// Tokens from a guest.
+pub(crate) fn usage_from_wit(usage: wit::Usage) -> Usage {
+    Usage {
+        input: usage.input,
+        output: usage.output,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write,
+        reasoning: usage.reasoning,
+        total_tokens: usage.total_tokens,
+        cost: atoll_table::model::Cost::default(),
     }
 }
 
 /// A piece of content for a guest. A picture that is not base64 becomes empty.
-fn content_to_wit(content: Content) -> wit::Content {
+pub(crate) fn content_to_wit(content: Content) -> wit::Content {
     match content {
         Content::Text { text } => wit::Content::Text(text),
         Content::Image { data, mime_type } => {
@@ -99,41 +130,53 @@ pub(crate) fn json(plugin: &str, field: &str, text: &str) -> Result<Value, Error
 
 /// A tool's description from a guest.
 pub(crate) fn tool_from_wit(plugin: &str, tool: wit::Tool) -> Result<Tool, Error> {
-    let output_schema = tool.output_schema.map(|text| json(plugin, "output-schema", &text)).transpose()?;
-    Ok(Tool {
-        parameters: json(plugin, "parameters", &tool.parameters)?,
-        output_schema,
-        name: tool.name,
-        label: tool.label,
-        description: tool.description,
-        prompt_snippet: tool.prompt_snippet,
-        prompt_guidelines: tool.prompt_guidelines,
+    SaidTool::from(tool).read(plugin)
+}
+
+/// A tool of the table for a guest.
+pub(crate) fn entry_to_wit(entry: &Registered, active: bool) -> crate::bindings::atoll::plugin::table::Entry {
+    let tool = &entry.tool;
+    let namespace = tool.namespace.as_ref().map(|namespace| wit::Namespace {
+        name: namespace.name.clone(),
+        aliases: namespace.aliases.clone(),
+        description: namespace.description.clone(),
+        instructions: namespace.instructions.clone(),
+    });
+    let tool = wit::Tool {
+        name: tool.name.clone(),
+        label: tool.label.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.to_string(),
+        output_schema: tool.output_schema.as_ref().map(Value::to_string),
+        prompt_snippet: tool.prompt_snippet.clone(),
+        prompt_guidelines: tool.prompt_guidelines.clone(),
         exposure: match tool.exposure {
-            wit::Exposure::Direct => Exposure::Direct,
-            wit::Exposure::ModelOnly => Exposure::ModelOnly,
-            wit::Exposure::Codemode => Exposure::Codemode,
-            wit::Exposure::Deferred => Exposure::Deferred,
-            wit::Exposure::Hidden => Exposure::Hidden,
+            Exposure::Direct => wit::Exposure::Direct,
+            Exposure::ModelOnly => wit::Exposure::ModelOnly,
+            Exposure::Codemode => wit::Exposure::Codemode,
+            Exposure::Deferred => wit::Exposure::Deferred,
+            Exposure::Hidden => wit::Exposure::Hidden,
         },
         default_active: tool.default_active,
         execution_mode: match tool.execution_mode {
-            wit::ExecutionMode::Parallel => ExecutionMode::Parallel,
-            wit::ExecutionMode::Sequential => ExecutionMode::Sequential,
+            ExecutionMode::Parallel => wit::ExecutionMode::Parallel,
+            ExecutionMode::Sequential => wit::ExecutionMode::Sequential,
         },
-        namespace: tool.namespace.map(|namespace| Namespace {
-            name: namespace.name,
-            aliases: namespace.aliases,
-            description: namespace.description,
-            instructions: namespace.instructions,
-        }),
-        annotations: Annotations {
-            read_only_hint: tool.annotations.read_only,
-            destructive_hint: tool.annotations.destructive,
-            idempotent_hint: tool.annotations.idempotent,
-            open_world_hint: tool.annotations.open_world,
-        },
+        namespace,
+        annotations: annotations_to_wit(tool.annotations),
         prepares: tool.prepares,
-    })
+    };
+    crate::bindings::atoll::plugin::table::Entry { tool, plugin: entry.plugin.clone(), active }
+}
+
+/// A tool's claims for a guest.
+pub(crate) fn annotations_to_wit(annotations: Annotations) -> wit::Annotations {
+    wit::Annotations {
+        read_only: annotations.read_only_hint,
+        destructive: annotations.destructive_hint,
+        idempotent: annotations.idempotent_hint,
+        open_world: annotations.open_world_hint,
+    }
 }
 
 /// How many bytes a result takes.
@@ -157,6 +200,7 @@ pub(crate) fn output_from_wit(plugin: &str, output: wit::ToolOutput) -> Result<T
         content: output.content.into_iter().map(content_from_wit).collect(),
         is_error: output.is_error,
         terminate: output.terminate,
+        usage: output.usage.map(usage_from_wit),
     })
 }
 
@@ -247,15 +291,7 @@ pub(crate) fn event_from_wit(event: provider::ModelEvent) -> ModelEvent {
         Wit::CallStart(start) => ModelEvent::CallStart { index: start.index, id: start.id, name: start.name },
         Wit::CallDelta(delta) => ModelEvent::CallDelta(delta.index, delta.text),
         Wit::CallEnd(index) => ModelEvent::CallEnd(index),
-        Wit::Usage(usage) => ModelEvent::Usage(Usage {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-            reasoning: usage.reasoning,
-            total_tokens: usage.total_tokens,
-            cost: atoll_table::model::Cost::default(),
-        }),
+        Wit::Usage(usage) => ModelEvent::Usage(usage_from_wit(usage)),
         Wit::Done(done) => ModelEvent::Done {
             reason: match done.reason {
                 provider::StopReason::Stop => DoneReason::Stop,

@@ -4,27 +4,35 @@
 //! This crate must never know how the agent works: it runs tools and providers for whoever asks, through the
 //! traits of `atoll-table`.
 
+mod actor;
 mod aot_cache;
 mod approval;
 mod audit;
 pub mod bindings;
 mod byte_streams;
 mod call;
+mod components;
 mod config;
 mod contract_check;
 mod convert;
+mod description;
 mod download;
 mod embedded_manifest;
+mod extension_plugin;
 mod files;
 mod http_client;
 mod imports;
+mod lazy;
 mod limits;
 mod linking;
+mod live_tools;
 mod loading;
 mod outcome;
+mod output_lines;
 mod permits;
 mod processes;
 mod provider_plugin;
+mod seen;
 mod state;
 mod tool_plugin;
 mod trap;
@@ -32,9 +40,12 @@ mod workers;
 
 pub use approval::{Answer, Approver, LastingGrant, Once, Question};
 pub use audit::AuditLog;
+pub use components::{check_component, read_component};
 pub use config::{Purpose, engine};
 pub use contract_check::Surface;
 pub use embedded_manifest::{embed_manifest, embedded_manifest};
-pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin, check_component, read_component};
+pub use extension_plugin::{LiveExtension, Replacement};
+pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin};
 pub use processes::{find_bubblewrap, spill_folder, stop_starting as stop_starting_processes};
+pub use seen::SeenComponent;
 pub use state::{PROJECT_FOLDER, Places, SecretSource};

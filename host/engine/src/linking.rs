@@ -27,6 +27,7 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective, can_ask: bool) -> w
     contract::clock::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::progress::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::workers::add_to_linker::<_, Host>(&mut linker, data)?;
+    contract::host::add_to_linker::<_, Host>(&mut linker, data)?;
     if is_linked(Capability::Files) {
         contract::files::add_to_linker::<_, Host>(&mut linker, data)?;
     }
@@ -41,6 +42,18 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective, can_ask: bool) -> w
     }
     if effective.allows_interface(Capability::Table) {
         contract::table::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
+    if effective.allows_interface(Capability::Session) {
+        contract::session::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
+    if effective.allows_interface(Capability::Models) {
+        contract::models::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
+    if effective.allows_interface(Capability::Ui) {
+        contract::ui::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
+    if effective.allows_interface(Capability::Bus) {
+        contract::bus::add_to_linker::<_, Host>(&mut linker, data)?;
     }
     Ok(linker)
 }

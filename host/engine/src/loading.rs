@@ -1,41 +1,42 @@
-//! From a file to a plugin that can be called: size and kind are checked before anything is compiled, compiling
-//! is bounded in time, and nothing is linked that was not granted.
+//! From a file to a plugin that can be called. What it says of itself is enough for a start; its component is loaded when
+//! it is first used.
+//!
+//! Must never let what was kept of a plugin decide what it may do: contract, grants and limits are checked at each start,
+//! and again when the component is loaded.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, RwLock, mpsc},
-    time::Duration,
+    sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
 use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
-use atoll_table::{Error, Tool, ToolRunner, model::ModelProvider};
-use tokio::sync::Semaphore;
-use wasmtime::{
-    Engine,
-    component::{Component, InstancePre},
+use atoll_table::{
+    Error, Origin, Tool, ToolRunner,
+    extension::{Extension, Services},
+    model::ModelProvider,
 };
+use tokio::sync::Semaphore;
+use wasmtime::{Engine, component::Component};
 
 use crate::{
+    actor::{Home, OnDemand, Recipe},
     aot_cache::AotCache,
     approval::{Approvals, Approver},
     audit::{AuditLog, Uses, Verdict},
+    components::{self, Components, MAX_COMPONENT, Source},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
+    description::Description,
+    extension_plugin::{ExtensionPlugin, Generation, LiveExtension, Replacement},
     files::{MutationLocks, OpenFiles, Walks},
     http_client::HttpClient,
-    linking,
+    lazy::{LazyComponent, LazyTools},
     permits::Permits,
     processes::Confinement,
-    provider_plugin::ProviderPlugin,
-    state::{Places, PluginContext, PluginState, SecretSource, Shared},
-    tool_plugin::ToolPlugin,
-    workers::WorkerPlugin,
+    provider_plugin::{ProviderPlugin, QUEUE},
+    seen::SeenComponent,
+    state::{Places, PluginContext, SecretSource, Shared},
 };
-
-/// The largest component that is compiled.
-const MAX_COMPONENT: u64 = 64 << 20;
-/// How long compiling one may take. It can not be interrupted: past it the work is left to end by itself, unused.
-const COMPILE_TIME: Duration = Duration::from_secs(60);
 
 /// A plugin that was compiled into the program.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,8 @@ pub struct Builtin {
     pub manifest: &'static str,
     /// Its image, made by the build.
     pub image: &'static [u8],
+    /// What it says of itself, as [`PluginHost::describe`] told the build.
+    pub description: &'static str,
 }
 
 /// A plugin of the user's.
@@ -53,14 +56,16 @@ pub struct Builtin {
 pub struct UserPlugin {
     /// Where it came from, for messages.
     pub file: PathBuf,
-    /// Its component, as [`read_component`] gave it: what is looked at for grants is what runs.
-    pub component: Vec<u8>,
+    /// Its component, as [`PluginHost::see_component`] gave it: what is looked at for grants is what runs.
+    pub component: SeenComponent,
     /// Its manifest.
     pub manifest: Manifest,
     /// What it may do.
     pub effective: Effective,
     /// What its grants are pinned to. The component's digest has to be that of `component`.
     pub pin: Pin,
+    /// Where it comes from: the user, or a project.
+    pub origin: Origin,
 }
 
 /// A plugin, ready to use.
@@ -73,6 +78,10 @@ pub struct LoadedPlugin {
     pub tools: Option<(Vec<Tool>, Arc<dyn ToolRunner>)>,
     /// Its provider, if it exports one.
     pub provider: Option<Arc<dyn ModelProvider>>,
+    /// The extension that it is, if it is one. Nobody has started it.
+    pub extension: Option<Arc<dyn Extension>>,
+    /// The same, for whoever reloads it.
+    pub live: Option<LiveExtension>,
 }
 
 /// What a file is, found out without running it.
@@ -86,9 +95,8 @@ pub struct Inspection {
 
 /// Where plugins are loaded and run.
 pub struct PluginHost {
-    engine: Engine,
+    components: Components,
     shared: Arc<Shared>,
-    cache: AotCache,
 }
 
 impl PluginHost {
@@ -110,15 +118,16 @@ impl PluginHost {
             open_files,
             ticker: Arc::new(ticker),
             permits: Permits::default(),
-            workers: Arc::new(Semaphore::new(max_workers())),
+            workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
             confinement: OnceLock::new(),
             user_limits: RwLock::default(),
             audit: OnceLock::new(),
             secrets: OnceLock::new(),
             approvals: Approvals::default(),
+            services: OnceLock::new(),
         };
-        Ok(Self { engine, shared: Arc::new(shared), cache })
+        Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
     }
 
     /// Sets the variables that every process a plugin starts gets.
@@ -156,10 +165,15 @@ impl PluginHost {
         self.shared.approvals.set(approver);
     }
 
-    /// Loads a built-in plugin. Nothing is compiled.
+    /// What extensions reach of the session. To be called before the first of them starts; the first counts.
+    pub fn set_services(&self, services: Services) {
+        let _ = self.shared.services.set(services);
+    }
+
+    /// Gets a built-in plugin ready. Nothing is compiled, and of a plugin that only brings tools nothing is run.
     ///
     /// # Errors
-    /// `failed` if the program was built wrongly or the processor lacks what images rely on.
+    /// `failed` if the program was built wrongly, or if a provider's image relies on what the processor lacks.
     pub async fn load_builtin(&self, builtin: &Builtin) -> Result<LoadedPlugin, Error> {
         self.load_builtin_with(builtin, &Wants::default()).await
     }
@@ -169,34 +183,111 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_builtin`].
     pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
-        let (manifest, component) = self.builtin_component(builtin)?;
-        let effective = Effective::builtin_with(&manifest, added);
-        self.finish(&component, manifest, effective, None).await
-    }
-
-    fn builtin_component(&self, builtin: &Builtin) -> Result<(Manifest, Component), Error> {
-        let manifest = Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
-            .map_err(|error| Error::Failed(error.to_string()))?;
-        // SAFETY: the bytes were made by the build and are part of this program.
-        let component = unsafe { Component::deserialize(&self.engine, builtin.image) }.map_err(|reason| {
-            Error::Failed(format!("the built-in plugin {} can not be used on this machine: {reason:#}", builtin.name))
+        let manifest = builtin_manifest(builtin)?;
+        let description = Description::parse(builtin.description.as_bytes()).map_err(|reason| {
+            Error::Failed(format!("the built-in plugin {} was built wrongly: {reason}", builtin.name))
         })?;
-        Ok((manifest, component))
+        let effective = Effective::builtin_with(&manifest, added);
+        self.finish(
+            Source::Image(builtin.image),
+            Known::Description(description),
+            manifest,
+            effective,
+            Pedigree::BUILTIN,
+        )
+        .await
     }
 
-    /// Loads a plugin of the user's, from the cache if it was compiled before.
+    /// Asks a built-in plugin what it is, for the build to keep: it is loaded and run. Its `description` is not looked at.
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`], and whatever it fails with.
+    pub async fn describe(&self, builtin: &Builtin) -> Result<String, Error> {
+        let manifest = builtin_manifest(builtin)?;
+        let effective = Effective::builtin(&manifest);
+        let component = components::from_image(&self.components.engine, builtin.name, builtin.image)?;
+        let surface = contract_check::surface(&self.components.engine, &component);
+        let context = self.context(&manifest, effective, Pedigree::BUILTIN);
+        let lazy = Arc::new(LazyComponent::new(
+            self.components.clone(),
+            Source::Image(builtin.image),
+            context,
+            self.shared.approvals.can_ask(),
+        ));
+        // What is built here is written with the Rust SDK, which lifts asynchronously.
+        let description = Self::ask(&surface, &lazy, true).await?;
+        description.text().map_err(|reason| Error::Failed(format!("{} can not be described: {reason}", builtin.name)))
+    }
+
+    /// Looks at a component's file, for [`Self::load_user`]. It is not read if it was before and has not changed since.
+    /// May block.
+    ///
+    /// # Errors
+    /// As [`crate::read_component`].
+    pub fn see_component(&self, file: &Path) -> Result<SeenComponent, Error> {
+        self.components.see(file)
+    }
+
+    /// Gets a plugin of the user's ready: from what was kept of it, else it is compiled and asked.
     ///
     /// # Errors
     /// `failed` or `unsupported-contract` if the file is no plugin for this host, `denied` if it imports what it was
     /// not granted, `limit` or `timeout` if it is too large or takes too long to compile.
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
-        let component = self.compile(&plugin.file, &plugin.component, &plugin.pin.component).await?;
-        self.finish(&component, plugin.manifest, plugin.effective, Some(plugin.pin))
-            .await
-            .map_err(|error| in_file(&plugin.file, error))
+        let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
+        let (source, known) = self.known(&file, component, &manifest, &pin).await?;
+        let pedigree = Pedigree { pin: Some(pin), origin };
+        self.finish(source, known, manifest, effective, pedigree).await.map_err(|error| in_file(&file, error))
     }
 
-    /// Finds out what a component is, as [`read_component`] gave it. It is compiled, but not run. `file` is for messages.
+    /// Gets a component ready that is to take over from a running extension of the same name. It is checked, linked and
+    /// asked for its tools, but not started.
+    ///
+    /// # Errors
+    /// As [`Self::load_user`], and `invalid-arguments` if it is no extension.
+    pub async fn load_replacement(&self, plugin: UserPlugin) -> Result<Replacement, Error> {
+        let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
+        let (source, known) = self.known(&file, component, &manifest, &pin).await?;
+        let load = async {
+            let pedigree = Pedigree { pin: Some(pin), origin };
+            let ready = self.ready(source, known, &manifest, effective, pedigree).await?;
+            if !ready.surface.exports.contains("extension") {
+                return Err(Error::InvalidArguments(format!(
+                    "the plugin {} is no extension any more; start anew to have its tools",
+                    ready.context.name
+                )));
+            }
+            Ok(Replacement(ready.generation(&self.components.engine).await?))
+        };
+        load.await.map_err(|error| in_file(&file, error))
+    }
+
+    /// Where a plugin of the user's comes from, and what is known of it.
+    async fn known(
+        &self,
+        file: &Path,
+        component: SeenComponent,
+        manifest: &Manifest,
+        pin: &Pin,
+    ) -> Result<(Source, Known), Error> {
+        let source = Source::File { file: file.to_owned(), digest: pin.component.clone() };
+        let known = match component {
+            SeenComponent { description: Some(description), .. } => Known::Description(description),
+            SeenComponent { bytes: Some(bytes), .. } => {
+                let is_concurrent = contract_check::is_concurrent(&bytes);
+                Known::Component(self.components.compile(file, &bytes, &pin.component).await?, is_concurrent)
+            }
+            SeenComponent { .. } => {
+                let name = manifest.name.as_str();
+                let component = self.components.load(name, &source).await?;
+                let bytes = self.components.bytes(name, file, &pin.component).await?;
+                Known::Component(component, contract_check::is_concurrent(&bytes))
+            }
+        };
+        Ok((source, known))
+    }
+
+    /// Finds out what a component is, as [`crate::read_component`] gave it. It is compiled, but not run. `file` is for messages.
     ///
     /// # Errors
     /// As [`Self::load_user`], if it is not a component at all.
@@ -207,8 +298,8 @@ impl PluginHost {
         manifest: &Manifest,
         effective: &Effective,
     ) -> Result<Inspection, Error> {
-        let component = self.compile(file, bytes, &Digest::of(bytes)).await?;
-        let surface = contract_check::surface(&self.engine, &component);
+        let component = self.components.compile(file, bytes, &Digest::of(bytes)).await?;
+        let surface = contract_check::surface(&self.components.engine, &component);
         let refusal =
             contract_check::check_declared(manifest).and_then(|()| contract_check::check(&surface, effective, false));
         Ok(Inspection { surface, refusal: refusal.err() })
@@ -219,12 +310,13 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_builtin`].
     pub fn inspect_builtin(&self, builtin: &Builtin) -> Result<(Manifest, Surface), Error> {
-        let (manifest, component) = self.builtin_component(builtin)?;
-        Ok((manifest, contract_check::surface(&self.engine, &component)))
+        let manifest = builtin_manifest(builtin)?;
+        let component = components::from_image(&self.components.engine, builtin.name, builtin.image)?;
+        Ok((manifest, contract_check::surface(&self.components.engine, &component)))
     }
 
     /// Fetches a component for the user, over https or from this machine. It has still to be checked, with
-    /// [`check_component`].
+    /// [`crate::check_component`].
     ///
     /// # Errors
     /// `invalid-arguments` for a URL that is not fetched from, `not-found`, `unavailable`, `timeout`, or `failed` if it is
@@ -238,164 +330,169 @@ impl PluginHost {
         user.of(manifest.name.as_str(), &manifest.limits)
     }
 
-    /// `digest` is that of the bytes.
-    async fn compile(&self, file: &Path, bytes: &[u8], digest: &Digest) -> Result<Component, Error> {
-        if let Some(component) = self.cache.load(&self.engine, digest) {
-            return Ok(component);
-        }
-        // On a thread of its own, for a compilation that runs away must not hold up the end of the program.
-        let (sender, receiver) = mpsc::channel();
-        let (engine, bytes) = (self.engine.clone(), bytes.to_vec());
-        std::thread::spawn(move || {
-            let _ = sender.send(Component::from_binary(&engine, &bytes));
-        });
-        let waited = tokio::task::spawn_blocking(move || receiver.recv_timeout(COMPILE_TIME)).await;
-        let component = match waited {
-            Ok(Ok(Ok(component))) => component,
-            Ok(Ok(Err(reason))) => {
-                return Err(Error::Failed(format!(
-                    "{} is not a usable component: {}",
-                    file.display(),
-                    reason.root_cause()
-                )));
-            }
-            Ok(Err(mpsc::RecvTimeoutError::Disconnected)) => {
-                return Err(Error::Failed(format!(
-                    "{} can not be compiled: the compiler gave up on it",
-                    file.display()
-                )));
-            }
-            _ => {
-                return Err(Error::Timeout(format!(
-                    "{} takes more than {} s to compile",
-                    file.display(),
-                    COMPILE_TIME.as_secs()
-                )));
-            }
-        };
-        if let Err(reason) = self.cache.store(&self.engine, digest, &component) {
-            tracing::warn!(%reason, "a compiled plugin could not be cached; it will be compiled again");
-        }
-        Ok(component)
-    }
-
-    async fn finish(
+    /// Checks a component and gets it ready. Nothing of it is loaded that is not needed for that.
+    async fn ready(
         &self,
-        component: &Component,
-        manifest: Manifest,
+        source: Source,
+        known: Known,
+        manifest: &Manifest,
         effective: Effective,
-        pin: Option<Pin>,
-    ) -> Result<LoadedPlugin, Error> {
-        let name = manifest.name.as_str().to_owned();
-        let surface = contract_check::surface(&self.engine, component);
-        contract_check::check_declared(&manifest)?;
+        pedigree: Pedigree,
+    ) -> Result<Ready, Error> {
+        let name = manifest.name.as_str();
+        let surface = match &known {
+            Known::Description(description) => description.surface(),
+            Known::Component(component, _) => contract_check::surface(&self.components.engine, component),
+        };
+        contract_check::check_declared(manifest)?;
         let can_ask = self.shared.approvals.can_ask();
         if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
             if let Error::Denied { capability, .. } = &error {
-                let uses = Uses::new(self.shared.audit.get().cloned(), &name, None, false);
+                let uses = Uses::new(self.shared.audit.get().cloned(), name, None, false);
                 let capability = capability.parse().map_or("", Capability::as_str);
                 uses.used(capability, "link", "the interface", Verdict::Denied);
             }
             return Err(error);
         }
-        let pre: InstancePre<PluginState> = linking::linker(&self.engine, &effective, can_ask)
-            .and_then(|linker| linker.instantiate_pre(component))
-            .map_err(|reason| Error::Failed(format!("the plugin {name} does not fit the contract: {reason:#}")))?;
+        let context = self.context(manifest, effective, pedigree);
+        let lazy = LazyComponent::new(self.components.clone(), source, Arc::clone(&context), can_ask);
+        let lazy = Arc::new(lazy);
+        let (description, is_new) = match known {
+            Known::Description(description) => (description, false),
+            Known::Component(component, is_concurrent) => {
+                lazy.get_from(component).await?;
+                (Self::ask(&surface, &lazy, is_concurrent).await?, true)
+            }
+        };
+        let tools = description.tools(name, &context.limits)?;
+        let is_concurrent = description.is_concurrent();
+        // One that is refused is asked again next time.
+        if is_new && let Some(pin) = &context.pin {
+            self.components.keep_description(&pin.component, description).await;
+        }
+        Ok(Ready { context, lazy, surface, tools, is_concurrent })
+    }
+
+    async fn finish(
+        &self,
+        source: Source,
+        known: Known,
+        manifest: Manifest,
+        effective: Effective,
+        pedigree: Pedigree,
+    ) -> Result<LoadedPlugin, Error> {
+        let engine = &self.components.engine;
+        let ready = self.ready(source, known, &manifest, effective, pedigree).await?;
+        let Ready { context, lazy, surface, .. } = &ready;
+        let name = context.name.clone();
+        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None, live: None };
+        let extension = match surface.exports.contains("extension") {
+            true => Some(ExtensionPlugin::new(ready.generation(engine).await?, context.origin)),
+            false => None,
+        };
+        if surface.exports.contains("tools") {
+            let runner: Arc<dyn ToolRunner> = match &extension {
+                Some(extension) => Arc::clone(extension.inner().runner()),
+                None => Arc::new(LazyTools::new(Arc::clone(lazy))),
+            };
+            context.runner.get_or_init(|| Arc::downgrade(&runner));
+            loaded.tools = Some((ready.tools.clone(), runner));
+        }
+        if surface.exports.contains("provider") {
+            let pre = lazy.get().await?;
+            let home: Arc<dyn Home> = match &extension {
+                Some(extension) => Arc::new(extension.clone()),
+                None => Arc::new(OnDemand::new(ready.recipe(engine, QUEUE).await?)),
+            };
+            let provider = ProviderPlugin::start(engine, &pre, Arc::clone(context), home).await?;
+            loaded.provider = Some(Arc::new(provider));
+        }
+        if let Some(extension) = extension {
+            loaded.live = Some(LiveExtension(extension.clone()));
+            loaded.extension = Some(Arc::new(extension));
+        }
+        Ok(loaded)
+    }
+
+    /// Has a plugin say what it is.
+    async fn ask(surface: &Surface, component: &Arc<LazyComponent>, is_concurrent: bool) -> Result<Description, Error> {
+        let tools = if surface.exports.contains("tools") {
+            LazyTools::new(Arc::clone(component)).list().await?
+        } else {
+            Vec::new()
+        };
+        Ok(Description::new(surface, tools, is_concurrent))
+    }
+
+    fn context(&self, manifest: &Manifest, effective: Effective, pedigree: Pedigree) -> Arc<PluginContext> {
         let open_files = OpenFiles::of_plugin(&self.shared.open_files);
-        let context = Arc::new(PluginContext {
-            name: name.clone(),
-            limits: self.limits(&manifest),
-            pin,
+        Arc::new(PluginContext {
+            name: manifest.name.as_str().to_owned(),
+            limits: self.limits(manifest),
+            origin: pedigree.origin,
+            pin: pedigree.pin,
             granted: RwLock::new(effective.into()),
             shared: Arc::clone(&self.shared),
             walks: Walks::of_plugin(&self.shared.walks, &open_files),
             open_files,
             worker: OnceLock::new(),
             runner: OnceLock::new(),
+            extension: OnceLock::new(),
+            added: Mutex::default(),
             model_origins: RwLock::default(),
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
-        });
-        let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None };
-        if surface.exports.contains("worker") {
-            let worker = WorkerPlugin::new(self.engine.clone(), pre.clone()).map_err(|reason| {
-                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
-            })?;
-            context.worker.get_or_init(|| worker);
-        }
-        if surface.exports.contains("tools") {
-            let plugin = ToolPlugin::new(self.engine.clone(), pre.clone(), Arc::clone(&context)).map_err(|reason| {
-                Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", loaded.name))
-            })?;
-            let tools = plugin.list().await?;
-            let runner: Arc<dyn ToolRunner> = Arc::new(plugin);
-            context.runner.get_or_init(|| Arc::downgrade(&runner));
-            loaded.tools = Some((tools, runner));
-        }
-        if surface.exports.contains("provider") {
-            loaded.provider = Some(Arc::new(ProviderPlugin::start(self.engine.clone(), pre, context).await?));
-        }
-        Ok(loaded)
+        })
     }
 }
 
-/// Reads a file that claims to be a component, after looking at its kind, its size and its first bytes.
-///
-/// # Errors
-/// `not-found` or `failed`, with what it is instead.
-pub fn read_component(file: &Path) -> Result<Vec<u8>, Error> {
-    use std::io::Read as _;
-    let shown = file.display();
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound(format!("{shown} does not exist")),
-        _ => Error::Failed(format!("{shown} can not be read: {error}")),
-    };
-    let facts = std::fs::metadata(file).map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(Error::Failed(format!("{shown} is not a file")));
-    }
-    let mut source = std::fs::File::open(file).map_err(unreadable)?;
-    let mut head = Vec::new();
-    (&mut source).take(8).read_to_end(&mut head).map_err(unreadable)?;
-    check_head(&head, &shown.to_string())?;
-    if facts.len() > MAX_COMPONENT {
-        return Err(Error::Failed(format!(
-            "{shown} has {} bytes; a component may have at most {MAX_COMPONENT}",
-            facts.len()
-        )));
-    }
-    let mut bytes = head;
-    source.take(MAX_COMPONENT).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(bytes)
+/// What is known of a plugin when it is got ready.
+enum Known {
+    /// What it said of itself before.
+    Description(Description),
+    /// Its component, and whether it hears of events while it waits for something.
+    Component(Component, bool),
 }
 
-/// Looks at the size and the first bytes of something that claims to be a component. `shown` is what messages call it.
-///
-/// # Errors
-/// `failed`, with what it is instead.
-pub fn check_component(bytes: &[u8], shown: &str) -> Result<(), Error> {
-    check_head(bytes.get(..8).unwrap_or(bytes), shown)?;
-    if bytes.len() as u64 > MAX_COMPONENT {
-        let length = bytes.len();
-        return Err(Error::Failed(format!("{shown} has {length} bytes; a component may have at most {MAX_COMPONENT}")));
-    }
-    Ok(())
+/// Where a plugin comes from.
+struct Pedigree {
+    /// What its grants are pinned to; nothing for a built-in one.
+    pin: Option<Pin>,
+    origin: Origin,
 }
 
-fn check_head(head: &[u8], shown: &str) -> Result<(), Error> {
-    let hint = "a plugin is a WebAssembly component, such as `cargo build --target wasm32-wasip2` makes";
-    match head {
-        [] => return Err(Error::Failed(format!("{shown} is empty; {hint}"))),
-        [0, b'a', b's', b'm', 1, 0, 0, 0] => {
-            return Err(Error::Failed(format!("{shown} is a core WebAssembly module, not a component; {hint}")));
-        }
-        [0, b'a', b's', b'm', _, _, 1, 0] => {}
-        [0, b'a', b's', b'm', ..] => {
-            return Err(Error::Failed(format!("{shown} is cut off or of an unknown kind; {hint}")));
-        }
-        _ => return Err(Error::Failed(format!("{shown} is not WebAssembly; {hint}"))),
+impl Pedigree {
+    const BUILTIN: Self = Self { pin: None, origin: Origin::Builtin };
+}
+
+/// A plugin that was checked, and is loaded when it is needed.
+struct Ready {
+    context: Arc<PluginContext>,
+    lazy: Arc<LazyComponent>,
+    surface: Surface,
+    tools: Vec<Tool>,
+    is_concurrent: bool,
+}
+
+impl Ready {
+    async fn recipe(&self, engine: &Engine, queue: usize) -> Result<Arc<Recipe>, Error> {
+        let (pre, context) = (self.lazy.get().await?, Arc::clone(&self.context));
+        let recipe = Recipe::new(engine.clone(), pre, context, &self.surface.exports, queue);
+        recipe.map(Arc::new).map_err(|reason| {
+            Error::Failed(format!("the plugin {} does not fit the contract: {reason:#}", self.context.name))
+        })
     }
-    Ok(())
+
+    async fn generation(&self, engine: &Engine) -> Result<Generation, Error> {
+        let queue = usize::try_from(self.context.limits.queue).unwrap_or(usize::MAX);
+        let recipe = self.recipe(engine, queue).await?;
+        Ok(Generation { recipe, is_concurrent: self.is_concurrent, tools: self.tools.clone() })
+    }
+}
+
+fn builtin_manifest(builtin: &Builtin) -> Result<Manifest, Error> {
+    Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
+        .map_err(|error| Error::Failed(error.to_string()))
 }
 
 fn in_file(file: &Path, error: Error) -> Error {

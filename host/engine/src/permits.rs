@@ -3,8 +3,10 @@
 //! Calls wait for calls: one that makes another holds its instance until that one has ended. So whoever waits here must
 //! only wait for those that can end without the one that waits.
 
+use std::sync::Arc;
+
 use atoll_table::Error;
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use wasmtime::component::InstancePre;
 
 /// How many calls that no other call made may run at once. Further ones wait.
@@ -13,6 +15,8 @@ pub(crate) const MAX_CALLS: usize = 1_000;
 pub(crate) const MAX_NESTED_CALLS: usize = 256;
 /// How many instances may prepare arguments or list tools at once. These call nothing, so they end by themselves.
 pub(crate) const MAX_PREPARING: usize = 64;
+/// How many instances may live as long as the session.
+pub(crate) const MAX_LONG_LIVED: usize = 152;
 
 /// How many tables of the pool go with each memory.
 pub(crate) const TABLES_OF_A_PLACE: u32 = 2;
@@ -26,6 +30,7 @@ pub(crate) struct Permits {
     calls: Semaphore,
     nested: Semaphore,
     preparing: Semaphore,
+    long_lived: Arc<Semaphore>,
 }
 
 impl Default for Permits {
@@ -34,6 +39,7 @@ impl Default for Permits {
             calls: Semaphore::new(MAX_CALLS),
             nested: Semaphore::new(MAX_NESTED_CALLS),
             preparing: Semaphore::new(MAX_PREPARING),
+            long_lived: Arc::new(Semaphore::new(MAX_LONG_LIVED)),
         }
     }
 }
@@ -73,6 +79,19 @@ impl Permits {
     pub(crate) async fn preparing(&self, places: u32) -> Result<SemaphorePermit<'_>, Error> {
         self.preparing.acquire_many(places).await.map_err(closed)
     }
+
+    /// For an instance of `plugin` that lives as long as the session, and takes so many `places` of the pool.
+    ///
+    /// # Errors
+    /// `unavailable` if there is no room: none of them can be waited for.
+    pub(crate) fn long_lived(&self, plugin: &str, places: u32) -> Result<OwnedSemaphorePermit, Error> {
+        Arc::clone(&self.long_lived).try_acquire_many_owned(places).map_err(|_| {
+            Error::Unavailable(format!(
+                "the plugin {plugin} can not be started: {MAX_LONG_LIVED} instances of extensions and providers are \
+                 running, which is the most there can be; disable one with `atoll plugin disable NAME`"
+            ))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -99,5 +118,16 @@ mod tests {
         assert!(tokio::time::timeout(Duration::ZERO, &mut waiting).await.is_err());
         held.pop();
         drop(waiting.await.unwrap());
+    }
+
+    #[test]
+    fn what_lives_as_long_as_the_session_has_room_of_its_own_and_no_more() {
+        let permits = Permits::default();
+        let all = permits.long_lived("big", MAX_LONG_LIVED as u32).unwrap();
+        let error = permits.long_lived("late", 1).unwrap_err();
+        assert_eq!(error.code(), "unavailable");
+        assert!(error.to_string().contains("the plugin late can not be started"), "{error}");
+        drop(all);
+        drop(permits.long_lived("late", 1).unwrap());
     }
 }

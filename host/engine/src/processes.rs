@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::shell_word;
+use atoll_caps::{Effective, shell_word};
 use atoll_table::Error;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, WaitIdStatus};
@@ -29,7 +29,6 @@ use tokio::{
 };
 
 use crate::{
-    audit::Verdict,
     call::{Caller, Use},
     state::{PluginContext, lock},
 };
@@ -103,16 +102,20 @@ pub fn stop_starting() {
     *CLOSED.write().unwrap_or_else(PoisonError::into_inner) = true;
 }
 
-/// Starts a program, after checking that the plugin may.
+/// Starts a program, after checking that the plugin may, with the variables that it sets.
 pub(crate) async fn spawn(plugin: &Caller, launch: Launch) -> Result<Arc<Running>, Error> {
+    inheritance::check_variables(&launch.env)?;
     let words = [&launch.program].into_iter().chain(&launch.arguments);
     let line = words.map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
     let the_use = Use { capability: "process", operation: "spawn", target: &line };
     let verdict =
         plugin.permit(the_use, |effective| effective.check_process(&launch.program, &launch.arguments)).await?;
-    if let Err(error) = inheritance::check_env(&plugin.effective(), &launch.env) {
-        plugin.denied(the_use, Verdict::Denied);
-        return Err(error);
+    for (name, _) in &launch.env {
+        let target = format!("{name} for {}", launch.program);
+        let the_use = Use { capability: "process", operation: "set", target: &target };
+        let check = |effective: &Effective| effective.check_env(&launch.program, &launch.arguments, name);
+        let verdict = plugin.permit(the_use, check).await?;
+        plugin.call.uses.used("process", "set", &target, verdict);
     }
     plugin.call.uses.used("process", "spawn", &line, verdict);
     // Starting a process forks; it stays on this thread, for handing it over would cost more than it takes.

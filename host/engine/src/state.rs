@@ -1,33 +1,36 @@
 //! What a store holds, what all instances of one plugin share, and what all plugins of the host share.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
-use atoll_table::{Content, Error, Progress, TableAccess, ToolOutput, ToolRunner, model::Secret};
+use atoll_table::{
+    Content, Error, Progress, TableAccess, ToolOutput, ToolRunner,
+    extension::{Services, Who},
+    model::Secret,
+};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tracing::Level;
 use wasmtime::{Store, component::ResourceTable};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
     approval::Approvals,
     audit::AuditLog,
-    call::{Call, OwnThread},
+    call::{Call, Clock, OwnThread},
     config::Ticker,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
+    output_lines::{Allowance, MAX_LINE, OutputLines},
     permits::Permits,
     processes::Confinement,
     workers::WorkerPlugin,
 };
-
-/// How much of what a guest writes to its standard error is kept to explain a crash, in bytes.
-const STDERR_KEPT: usize = 16 << 10;
 
 /// The folder in a project's directory that holds what it says to Atoll. No plugin and no confined program changes it.
 pub const PROJECT_FOLDER: &str = ".atoll";
@@ -47,7 +50,7 @@ pub struct Places {
     pub sessions: PathBuf,
     /// Where long outputs are spilled; made when first needed.
     pub spill: PathBuf,
-    /// Folders with skills.
+    /// Folders with skills, with every link resolved. One that has become a link since is none any more.
     pub skills: Vec<PathBuf>,
     /// The user's shell, if another than the default was chosen.
     pub shell: Option<PathBuf>,
@@ -96,7 +99,7 @@ pub(crate) struct Shared {
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
     /// A permit for each share of work under way.
-    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
     /// How programs are confined, if they are.
@@ -109,6 +112,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: OnceLock<SecretSource>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
+    /// What extensions reach of the session.
+    pub(crate) services: OnceLock<Services>,
 }
 
 /// Looks up a secret of the user's by its name, once it is known that a plugin may use it. May block.
@@ -125,6 +130,8 @@ pub(crate) struct GrantedSecret {
 /// What all instances of one plugin share.
 pub(crate) struct PluginContext {
     pub(crate) name: String,
+    /// Where it comes from.
+    pub(crate) origin: atoll_table::Origin,
     /// The component that its grants are pinned to; none for a built-in plugin.
     pub(crate) pin: Option<Pin>,
     pub(crate) granted: RwLock<Granted>,
@@ -136,6 +143,10 @@ pub(crate) struct PluginContext {
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.
     pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
+    /// The extension that it is, if it is one.
+    pub(crate) extension: OnceLock<Weak<crate::extension_plugin::Inner>>,
+    /// The names of the tools that it has added and not withdrawn, as it gave them.
+    pub(crate) added: Mutex<BTreeSet<String>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
@@ -157,6 +168,11 @@ impl From<Effective> for Granted {
 }
 
 impl PluginContext {
+    /// Who it is for whoever serves extensions.
+    pub(crate) fn who(&self) -> Who {
+        Who { plugin: self.name.clone(), origin: self.origin }
+    }
+
     /// What it may do now.
     pub(crate) fn effective(&self) -> Arc<Effective> {
         Arc::clone(&self.granted.read().unwrap_or_else(PoisonError::into_inner).effective)
@@ -179,15 +195,21 @@ impl PluginContext {
     }
 }
 
-/// What an instance needs to know of a call that it carries out.
+/// What an instance needs to know of a call, an event or a command that it carries out.
 pub(crate) struct RunningCall {
     /// Where partial results go.
     pub(crate) progress: Progress,
-    /// The table, as this call may use it.
-    pub(crate) table: Arc<dyn TableAccess>,
+    /// The table, as this may use it; none before it has been used, if it is no call.
+    pub(crate) table: Option<Arc<dyn TableAccess>>,
+    /// Closed once nobody waits for what it gives.
+    pub(crate) wanted: watch::Receiver<()>,
+    /// How long it takes.
+    pub(crate) clock: Arc<Clock>,
+    /// How many calls are around those that it makes.
+    pub(crate) below: u32,
 }
 
-/// The calls that an instance carries out, by their ids.
+/// What an instance carries out, by its id.
 pub(crate) type RunningCalls = Arc<Mutex<HashMap<String, RunningCall>>>;
 
 /// What a store holds.
@@ -200,7 +222,10 @@ pub(crate) struct PluginState {
     pub(crate) call: Arc<Call>,
     pub(crate) meter: Arc<CpuMeter>,
     pub(crate) running: RunningCalls,
-    pub(crate) log_lines: u32,
+    /// How much it may still log.
+    pub(crate) log: Arc<Mutex<Allowance>>,
+    /// It is the living instance of an extension, which does things of its own accord.
+    pub(crate) is_extension: bool,
     /// That of an instance which does a share of another's work.
     pub(crate) own_thread: Option<OwnThread>,
 }
@@ -215,7 +240,7 @@ impl WasiView for PluginState {
 pub(crate) struct Prepared {
     pub(crate) store: Store<PluginState>,
     pub(crate) meter: Arc<CpuMeter>,
-    pub(crate) stderr: MemoryOutputPipe,
+    pub(crate) stderr: OutputLines,
     pub(crate) running: RunningCalls,
 }
 
@@ -305,6 +330,32 @@ impl PluginContext {
         }
     }
 
+    /// What is said of an answer that ended before its end, if nothing better is known.
+    pub(crate) fn stopped(&self) -> String {
+        format!("the plugin {} stopped in the middle of its answer", self.name)
+    }
+
+    /// Writes a line into the plugin's log, if its instance may still write some.
+    pub(crate) fn log_line(&self, allowance: &Mutex<Allowance>, level: Level, line: &str) {
+        let (may, is_last) = lock(allowance).take();
+        if !may {
+            return;
+        }
+        let line = self.redacted(line);
+        let line = line.get(..line.floor_char_boundary(MAX_LINE)).unwrap_or_default();
+        let plugin = self.name.as_str();
+        match level {
+            Level::TRACE => tracing::trace!(target: "plugin", plugin, "{line}"),
+            Level::DEBUG => tracing::debug!(target: "plugin", plugin, "{line}"),
+            Level::INFO => tracing::info!(target: "plugin", plugin, "{line}"),
+            Level::WARN => tracing::warn!(target: "plugin", plugin, "{line}"),
+            Level::ERROR => tracing::error!(target: "plugin", plugin, "{line}"),
+        }
+        if is_last {
+            tracing::warn!(target: "plugin", plugin, "it logs too much; lines are dropped from here on");
+        }
+    }
+
     /// A new store for an instance of this plugin.
     pub(crate) fn store(self: &Arc<Self>, engine: &wasmtime::Engine, budget: CpuBudget, call: Arc<Call>) -> Prepared {
         self.metered_store(engine, Arc::new(CpuMeter::new(budget, &self.limits)), call, None)
@@ -330,9 +381,18 @@ impl PluginContext {
         call: Arc<Call>,
         own_thread: Option<OwnThread>,
     ) -> Prepared {
-        let stderr = MemoryOutputPipe::new(STDERR_KEPT);
+        let log = Arc::new(Mutex::new(Allowance::new(call.is_one())));
+        let lines = |level| {
+            let (plugin, log) = (Arc::downgrade(self), Arc::clone(&log));
+            OutputLines::new(move |line| {
+                if let Some(plugin) = plugin.upgrade() {
+                    plugin.log_line(&log, level, line);
+                }
+            })
+        };
+        let (stdout, stderr) = (lines(Level::INFO), lines(Level::WARN));
         let mut wasi = WasiCtx::builder();
-        wasi.stderr(stderr.clone()).max_random_size(1 << 20);
+        wasi.stdout(stdout).stderr(stderr.clone()).max_random_size(1 << 20);
         let running = RunningCalls::default();
         let mut resources = ResourceTable::new();
         resources.set_max_capacity(usize::try_from(self.limits.handles).unwrap_or(usize::MAX));
@@ -344,7 +404,8 @@ impl PluginContext {
             call,
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
-            log_lines: 0,
+            log,
+            is_extension: false,
             own_thread,
         };
         let mut store = Store::new(engine, state);
@@ -359,7 +420,7 @@ impl PluginContext {
     }
 
     /// The error for what ended one of its instances.
-    pub(crate) fn explain(&self, reason: &wasmtime::Error, stderr: &MemoryOutputPipe) -> Error {
+    pub(crate) fn explain(&self, reason: &wasmtime::Error, stderr: &OutputLines) -> Error {
         let said = stderr.contents();
         let said = String::from_utf8_lossy(&said);
         let line = panic_line(&said);

@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use atoll_caps::{LimitName, Limits};
-use atoll_table::{Error, Invocation, Progress, Tool, ToolOutput, ToolRunner};
-use futures::future::BoxFuture;
+use atoll_table::{Error, Invocation, Progress, ToolOutput};
 use serde_json::Value;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{SemaphorePermit, watch};
 use wasmtime::{
     AsContextMut as _, Engine,
     component::{ComponentExportIndex, Instance, InstancePre, TypedFunc},
@@ -15,7 +14,7 @@ use wasmtime::{
 use crate::{
     bindings::{
         self,
-        atoll::plugin::types::{Error as WitError, ToolOutput as WitOutput},
+        atoll::plugin::types::{Error as WitError, Tool as WitTool, ToolOutput as WitOutput},
         exports::atoll::plugin::tools::{self, GuestIndices},
     },
     call::Call,
@@ -85,75 +84,66 @@ impl ToolPlugin {
         outcome.map_err(|reason| self.context.explain(&reason, &stderr))
     }
 
-    /// The tools it brings.
-    pub(crate) async fn list(&self) -> Result<Vec<Tool>, Error> {
+    /// The tools it brings, in its own words.
+    pub(crate) async fn list(&self) -> Result<Vec<WitTool>, Error> {
         let permit = self.context.shared.permits.preparing(self.places).await?;
         let call = Call::of_description(&self.context);
         let list =
             async |prepared: &mut Prepared, guest: tools::Guest, _| guest.call_list_tools(&mut prepared.store).await;
-        let listed = self.in_instance(permit, call, list).await?;
-        if listed.len() as u64 > self.limits().tools {
-            return Err(limit_error(LimitName::Tools, self.limits().tools));
-        }
-        listed.into_iter().map(|tool| convert::tool_from_wit(&self.context.name, tool)).collect()
+        self.in_instance(permit, call, list).await
     }
 
     fn limits(&self) -> &Limits {
         &self.context.limits
     }
-}
 
-impl ToolRunner for ToolPlugin {
-    fn prepare(&self, tool: String, arguments: Value) -> BoxFuture<'_, Result<Value, Error>> {
-        Box::pin(async move {
-            let text = arguments.to_string();
-            let permit = self.context.shared.permits.preparing(self.places).await?;
-            let call = Call::of_description(&self.context);
-            let prepared = self
-                .in_instance(permit, call, async |prepared, guest, _| {
-                    guest.call_prepare(&mut prepared.store, &tool, &text).await
-                })
-                .await??;
-            convert::json(&self.context.name, "prepared arguments", &prepared)
-        })
+    /// As [`atoll_table::ToolRunner::prepare`].
+    pub(crate) async fn prepare(&self, tool: &str, arguments: &Value) -> Result<Value, Error> {
+        let text = arguments.to_string();
+        let permit = self.context.shared.permits.preparing(self.places).await?;
+        let call = Call::of_description(&self.context);
+        let prepared = self
+            .in_instance(permit, call, async |prepared, guest, _| {
+                guest.call_prepare(&mut prepared.store, tool, &text).await
+            })
+            .await??;
+        convert::json(&self.context.name, "prepared arguments", &prepared)
     }
 
-    fn call(&self, invocation: Invocation, progress: Progress) -> BoxFuture<'_, Result<ToolOutput, Error>> {
-        Box::pin(async move {
-            let permit = self.context.shared.permits.call(invocation.depth, self.places).await?;
-            let running = RunningCall { progress, table: invocation.table };
-            let context = Call::new(&self.context, &invocation.id);
-            let call = tools::Invocation {
-                id: invocation.id,
-                parent_id: invocation.parent_id,
-                tool: invocation.tool,
-                arguments: invocation.arguments.to_string(),
-                cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
-            };
-            let output = self
-                .in_instance(permit, context, async |prepared, _, instance| {
-                    lock(&prepared.running).insert(call.id.clone(), running);
-                    let function = instance.get_func(&mut prepared.store, self.call);
-                    let function = function.ok_or_else(|| wasmtime::Error::msg("its export `call` is gone"))?;
-                    // SAFETY: the export's type was checked when `indices` was made; `Outcome` has that of its content.
-                    let function = unsafe { CallFunction::new_unchecked(function) };
-                    let called = async |accessor: &_| function.call_concurrent(accessor, (call,)).await;
-                    let (Outcome(result),) = prepared.store.run_concurrent(called).await??;
-                    Ok(result)
-                })
-                .await
-                .and_then(|result| result.map_err(Error::from))
-                .map_err(|error| self.context.redacted_error(error))?;
-            if convert::output_size(&output) as u64 > self.limits().output_bytes {
-                return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
-            }
-            let mut output = convert::output_from_wit(&self.context.name, output)?;
-            self.context.redact(&mut output);
-            Ok(output)
-        })
-    }
-
-    fn allowed(&self) -> Vec<String> {
-        self.context.effective().describe()
+    /// As [`atoll_table::ToolRunner::call`].
+    pub(crate) async fn call(&self, invocation: Invocation, progress: Progress) -> Result<ToolOutput, Error> {
+        let permit = self.context.shared.permits.call(invocation.depth, self.places).await?;
+        // The instance goes with the call, so nothing of it is left to be told that nobody waits.
+        let (_waiting, wanted) = watch::channel(());
+        let context = Call::new(&self.context, &invocation.id);
+        let (clock, below) = (Arc::clone(&context.clock), invocation.depth.saturating_add(1));
+        let running = RunningCall { progress, table: Some(invocation.table), wanted, clock, below };
+        let call = tools::Invocation {
+            id: invocation.id,
+            parent_id: invocation.parent_id,
+            tool: invocation.tool,
+            arguments: invocation.arguments.to_string(),
+            cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
+        };
+        let output = self
+            .in_instance(permit, context, async |prepared, _, instance| {
+                lock(&prepared.running).insert(call.id.clone(), running);
+                let function = instance.get_func(&mut prepared.store, self.call);
+                let function = function.ok_or_else(|| wasmtime::Error::msg("its export `call` is gone"))?;
+                // SAFETY: the export's type was checked when `indices` was made; `Outcome` has that of its content.
+                let function = unsafe { CallFunction::new_unchecked(function) };
+                let called = async |accessor: &_| function.call_concurrent(accessor, (call,)).await;
+                let (Outcome(result),) = prepared.store.run_concurrent(called).await??;
+                Ok(result)
+            })
+            .await
+            .and_then(|result| result.map_err(Error::from))
+            .map_err(|error| self.context.redacted_error(error))?;
+        if convert::output_size(&output) as u64 > self.limits().output_bytes {
+            return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
+        }
+        let mut output = convert::output_from_wit(&self.context.name, output)?;
+        self.context.redact(&mut output);
+        Ok(output)
     }
 }

@@ -4,10 +4,7 @@ use std::sync::{Arc, Weak};
 
 use atoll_caps::LimitName;
 use atoll_table::Error;
-use tokio::{
-    runtime::Handle,
-    sync::{OwnedSemaphorePermit, oneshot},
-};
+use tokio::{runtime::Handle, sync::oneshot};
 use wasmtime::{AsContextMut as _, Engine, component::InstancePre};
 
 use crate::{
@@ -46,7 +43,9 @@ pub(crate) async fn run(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) ->
     // One with more places than there are cores takes all of them: it works alone. Waiting happens here, where it holds
     // up no thread.
     let places = worker.places.min(u32::try_from(max_workers()).unwrap_or(1));
-    let permit = Arc::clone(&caller.shared.workers).acquire_many_owned(places).await.ok();
+    let shared = Arc::clone(&caller.shared);
+    // Given back with this future: a worker that is stuck in the system must not keep it.
+    let _permit = shared.workers.acquire_many(places).await;
     // A thread of its own that may block, so that nothing it reads needs a trip to another one.
     let runtime = Handle::current();
     // Dropped with this future: then nobody waits for the answer any more.
@@ -56,7 +55,7 @@ pub(crate) async fn run(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) ->
     let work = move || {
         runtime.block_on(async {
             tokio::select! {
-                answer = share(caller, meter, input, permit, seen) => answer,
+                answer = share(caller, meter, input, seen) => answer,
                 _ = ended => Err(Error::Cancelled("the call that it worked for has ended".to_owned())),
             }
         })
@@ -67,13 +66,7 @@ pub(crate) async fn run(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>) ->
     }
 }
 
-async fn share(
-    caller: Caller,
-    meter: Arc<CpuMeter>,
-    input: Vec<u8>,
-    _permit: Option<OwnedSemaphorePermit>,
-    wanted: Weak<()>,
-) -> Result<Vec<u8>, Error> {
+async fn share(caller: Caller, meter: Arc<CpuMeter>, input: Vec<u8>, wanted: Weak<()>) -> Result<Vec<u8>, Error> {
     let Caller { plugin: context, call, .. } = caller;
     let Some(worker) = context.worker.get() else {
         return Err(Error::Failed(format!("the plugin {} exports no worker", context.name)));

@@ -1,15 +1,22 @@
-//! The table as a running plugin reaches it: through the same pipeline as everybody else, on behalf of one call.
+//! The table as a running plugin reaches it: through the same pipeline as everybody else.
 //!
-//! Nothing here may be reachable without a call under way: what a plugin does to the table is always somebody's doing.
+//! Nothing here may be reachable without a call under way, or an extension that does it of its own accord: what is done
+//! to the table is always somebody's doing.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::{Error, Tool, ToolOutput, ToolRunner, describe::Summary};
+use crate::{Error, Registered, Tool, ToolOutput, ToolRunner, describe::Summary};
 
-/// What the plugin behind a call may do to the table. Made by the pipeline for each call, so that it knows who asks.
+/// A tool of the table, and whether it is active.
+pub type Listed = (Arc<Registered>, bool);
+
+/// What a plugin may do to the table. Made by the pipeline for each call, and for what an extension does by itself, so
+/// that it knows who asks.
+///
+/// What changes the table may have to wait: while extensions start, it is done in the order they were loaded.
 pub trait TableAccess: Send + Sync {
     /// Calls a tool in the middle of the call this belongs to. `nesting` is how deep the calling plugin lets calls
     /// nest. Dropping the future stops the call.
@@ -25,6 +32,9 @@ pub trait TableAccess: Send + Sync {
     /// None so far; a search that finds nothing gives nothing.
     fn search(&self, query: &str, max: usize) -> Result<Vec<Summary>, Error>;
 
+    /// All tools but hidden ones, in the order of registration, each with whether it is active.
+    fn list(&self) -> Vec<Listed>;
+
     /// How a tool looks.
     ///
     /// # Errors
@@ -35,18 +45,18 @@ pub trait TableAccess: Send + Sync {
     ///
     /// # Errors
     /// `not-found` or `ambiguous` for a name; then nothing changes.
-    fn activate(&self, names: &[String], active: bool) -> Result<(), Error>;
+    fn activate(&self, names: Vec<String>, active: bool) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Adds tools of the calling plugin, or replaces those it has under the same names. `runner` runs them. With them
     /// it may have `most`, withdrawn ones included.
     ///
     /// # Errors
     /// As [`crate::Table::register`].
-    fn register(&self, tools: Vec<Tool>, runner: &Arc<dyn ToolRunner>, most: u64) -> Result<(), Error>;
+    fn register(&self, tools: Vec<Tool>, runner: Arc<dyn ToolRunner>, most: u64) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Withdraws tools of the calling plugin, named as it named them.
     ///
     /// # Errors
     /// `not-found` if it has no such tool; then none is withdrawn.
-    fn unregister(&self, names: &[String]) -> Result<(), Error>;
+    fn unregister(&self, names: Vec<String>) -> BoxFuture<'_, Result<(), Error>>;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::{Content, Error, ToolOutput};
+use crate::{Content, Error, ToolOutput, model::Usage, tool::Annotations};
 
 /// What the model reads of a blocked call when the hook gives no reason.
 pub const BLOCKED: &str = "An extension blocked this call, so it was not carried out.";
@@ -21,6 +21,12 @@ pub struct CallEvent {
     pub tool: String,
     /// The arguments, which fit the schema unless an earlier hook rewrote them.
     pub arguments: Value,
+    /// The plugin that brings the tool.
+    pub plugin: String,
+    /// What the tool claims about itself.
+    pub annotations: Annotations,
+    /// How many calls are around it.
+    pub depth: u32,
 }
 
 /// What a hook wants before a call.
@@ -51,6 +57,8 @@ pub struct ResultPatch {
     pub structured: Option<Value>,
     /// Whether it failed.
     pub is_error: Option<bool>,
+    /// Tokens it took.
+    pub usage: Option<Usage>,
 }
 
 impl ResultPatch {
@@ -69,13 +77,30 @@ impl ResultPatch {
         if let Some(is_error) = self.is_error {
             output.is_error = is_error;
         }
+        if self.usage.is_some() {
+            output.usage = self.usage;
+        }
     }
+}
+
+/// What a hook wants to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Calls that are about to run.
+    pub before: bool,
+    /// Calls that have run.
+    pub after: bool,
 }
 
 /// Something that looks at calls.
 pub trait Hook: Send + Sync {
     /// Whose it is, for messages.
     fn name(&self) -> &str;
+
+    /// What it wants to see now. It is not shown the rest.
+    fn wants(&self) -> Wanted {
+        Wanted { before: true, after: true }
+    }
 
     /// Before a call. A failure blocks the call: whoever guards calls must not be passed by because it broke.
     fn before_call(&self, call: CallEvent) -> BoxFuture<'_, Result<BeforeCall, Error>>;
@@ -100,7 +125,7 @@ pub async fn before_call(
     mut call: CallEvent,
     mut report: impl FnMut(&str, &Error),
 ) -> Verdict {
-    for hook in hooks {
+    for hook in hooks.iter().filter(|hook| hook.wants().before) {
         match hook.before_call(call.clone()).await {
             Ok(BeforeCall::Pass) => {}
             Ok(BeforeCall::Rewrite(arguments)) => call.arguments = arguments,
@@ -127,7 +152,7 @@ pub async fn after_call(
     mut output: ToolOutput,
     mut report: impl FnMut(&str, &Error),
 ) -> ToolOutput {
-    for hook in hooks {
+    for hook in hooks.iter().filter(|hook| hook.wants().after) {
         match hook.after_call(call.clone(), output.clone()).await {
             Ok(patch) => patch.apply(&mut output),
             Err(error) => report(hook.name(), &error),
@@ -157,7 +182,15 @@ mod tests {
     }
 
     fn call() -> CallEvent {
-        CallEvent { call_id: "c".into(), parent_id: None, tool: "read".into(), arguments: json!({"path": "a"}) }
+        CallEvent {
+            call_id: "c".into(),
+            parent_id: None,
+            tool: "read".into(),
+            arguments: json!({"path": "a"}),
+            plugin: "read".into(),
+            annotations: Annotations::default(),
+            depth: 0,
+        }
     }
 
     fn before(hooks: Vec<Result<BeforeCall, Error>>) -> (Verdict, Vec<String>) {
@@ -227,6 +260,7 @@ mod tests {
             structured: None,
             is_error: true,
             terminate: true,
+            usage: None,
         };
         assert_eq!(output, expected);
         assert_eq!(reported, ["b"]);

@@ -9,6 +9,7 @@ pub mod batch;
 pub mod content;
 pub mod describe;
 pub mod error;
+pub mod extension;
 pub mod hooks;
 pub mod model;
 pub mod names;
@@ -21,7 +22,7 @@ pub mod search;
 mod test_tools;
 pub mod tool;
 
-pub use access::TableAccess;
+pub use access::{Listed, TableAccess};
 pub use content::Content;
 pub use error::Error;
 pub use reach::Caller;

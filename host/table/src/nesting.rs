@@ -51,6 +51,11 @@ impl Depth {
     /// A call that no other made.
     pub const OUTERMOST: Self = Self(0);
 
+    /// The depth of a call that so many are around.
+    pub const fn of(calls: u32) -> Self {
+        Self(calls)
+    }
+
     /// How many calls are around this one.
     pub fn value(self) -> u32 {
         self.0

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Content, Error, TableAccess};
+use crate::{Content, Error, TableAccess, model::Usage};
 
 /// One call, with arguments that fit the tool's schema.
 #[derive(Clone)]
@@ -43,6 +43,9 @@ pub struct ToolOutput {
     /// The run should end, if the whole batch says so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminate: bool,
+    /// Tokens that it took, if it asked a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 impl ToolOutput {

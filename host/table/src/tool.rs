@@ -1,10 +1,10 @@
 //! What a tool is.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Who may see and call a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exposure {
     /// Declared to the model while active; callable from scripts and other tools.
@@ -20,7 +20,7 @@ pub enum Exposure {
 }
 
 /// How calls of one assistant message may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExecutionMode {
     /// Beside the other calls.
@@ -30,7 +30,7 @@ pub enum ExecutionMode {
 }
 
 /// A tool's claims about itself; never checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     /// It changes nothing.
@@ -48,7 +48,7 @@ pub struct Annotations {
 }
 
 /// A group of tools.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Its name.
     pub name: String,

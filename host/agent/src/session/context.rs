@@ -22,6 +22,8 @@ pub(super) struct Context {
     pub(super) model: Option<(String, String)>,
     /// How hard it thinks.
     pub(super) thinking: Option<Value>,
+    /// The session's name.
+    pub(super) name: Option<String>,
 }
 
 impl Context {
@@ -34,12 +36,13 @@ impl Context {
             messages: messages(&branch),
             model: newest("model_change").and_then(|entry| Some((text(entry, "provider")?, text(entry, "modelId")?))),
             thinking: newest("thinking_level_change").and_then(|entry| entry.get("thinkingLevel").cloned()),
+            name: newest("session_info").and_then(|entry| text(entry, "name")).filter(|name| !name.is_empty()),
         }
     }
 }
 
 /// The entries from the root to the leaf, which is the last one.
-fn branch(entries: &[Entry]) -> Vec<&Entry> {
+pub(super) fn branch(entries: &[Entry]) -> Vec<&Entry> {
     let by_id: HashMap<&str, &Entry> = entries.iter().filter_map(|entry| Some((id(entry)?, entry))).collect();
     let mut branch = Vec::new();
     let mut next = entries.last();
@@ -96,7 +99,14 @@ fn message_of(entry: &Entry, edits: &Map<String, Value>) -> Option<Message> {
     }
     let mut value = match entry.get("type")?.as_str()? {
         "message" => field("message"),
-        "custom_message" => json!({"role": "user", "content": field("content"), "timestamp": now_ms()}),
+        "custom_message" => json!({
+            "role": "custom",
+            "customType": field("customType"),
+            "content": field("content"),
+            "display": field("display"),
+            "details": field("details"),
+            "timestamp": now_ms(),
+        }),
         "branch_summary" => return Some(summary("What was tried on another branch:", entry.get("summary"))),
         _ => return None,
     };

@@ -150,6 +150,9 @@ fn wants(what: &GrantArguments) -> Result<Wants, Error> {
         (Capability::Session, what.session),
         (Capability::Models, what.models),
         (Capability::Ui, what.ui),
+        (Capability::Bus, what.bus),
+        (Capability::Providers, what.providers),
+        (Capability::Servers, what.servers),
     ];
     let flags: BTreeMap<Capability, String> =
         flags.into_iter().filter(|(_, given)| *given).map(|(capability, _)| (capability, String::new())).collect();

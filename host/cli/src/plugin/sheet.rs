@@ -41,7 +41,13 @@ impl Sheet<'_> {
         for (capability, part) in self.wants.parts() {
             if surface.imports.contains(&capability) {
                 let is_granted = self.granted.is_none_or(|granted| part.may_share(granted, capability));
-                if is_granted { &mut gets } else { &mut lacks }.extend(part.describe());
+                let sets_nothing = || self.granted.is_some_and(|granted| !part.may_share_variables(granted));
+                if is_granted && sets_nothing() {
+                    gets.extend(part.without_variables().describe());
+                    lacks.extend(part.describe());
+                } else {
+                    if is_granted { &mut gets } else { &mut lacks }.extend(part.describe());
+                }
             }
         }
         for capability in &surface.imports {

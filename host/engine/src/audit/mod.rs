@@ -79,6 +79,8 @@ pub(crate) enum Verdict {
 struct Waiting {
     record: AuditRecord,
     count: u64,
+    /// Which of those that wait it is: several begin within what a clock tells apart.
+    order: u64,
 }
 
 impl AuditLog {
@@ -130,10 +132,10 @@ impl AuditLog {
     fn hand_on(&self, id: u64) {
         let waiting = lock(&self.0.open).waiting.remove(&id).unwrap_or_default();
         // A denial that was handed on already stays to count those that follow.
-        let records = waiting.into_values().filter(|waiting| waiting.count > 0 || waiting.record.bytes.is_some());
-        let mut records: Vec<AuditRecord> = records.map(Waiting::into_record).collect();
-        records.sort_by(|one, other| one.time.cmp(&other.time));
-        self.0.queue.push(records, false);
+        let mut waiting: Vec<Waiting> =
+            waiting.into_values().filter(|waiting| waiting.count > 0 || waiting.record.bytes.is_some()).collect();
+        waiting.sort_by_key(|waiting| waiting.order);
+        self.0.queue.push(waiting.into_iter().map(Waiting::into_record).collect(), false);
     }
 }
 
@@ -276,7 +278,8 @@ impl Uses {
         if at_once {
             log.0.queue.push(vec![AuditRecord { count, ..record.clone() }], true);
         }
-        mine.insert(key, Waiting { record, count: if at_once { 0 } else { count } });
+        let order = mine.values().map(|waiting| waiting.order + 1).max().unwrap_or(0);
+        mine.insert(key, Waiting { record, count: if at_once { 0 } else { count }, order });
         let full = (!self.gathers && !is_counted) || mine.len() >= MAX_WAITING;
         drop(open);
         if full {
@@ -297,7 +300,7 @@ impl Uses {
         };
         let (folder, count, bytes) = match before {
             None => (folder.to_owned(), count, bytes),
-            Some(Waiting { record, count: more }) => {
+            Some(Waiting { record, count: more, .. }) => {
                 (common_directory(&record.target, folder), count + more, bytes + record.bytes.unwrap_or(0))
             }
         };

@@ -1,8 +1,9 @@
 //! The build's compiler of built-in plugins: turns each guest's component into an image for any machine of this
-//! architecture, and lays it with its manifest where the binary's build embeds it from.
+//! architecture, and lays it where the binary's build embeds it from, with its manifest and with what it says of itself.
 //!
 //! Usage: `atoll-aot --out DIR GUEST_DIR=COMPONENT …`. An image whose component and settings have not changed is
-//! left alone.
+//! left alone. Each plugin is asked anew what it is: an answer must never outlive the image or the program that it came
+//! from.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program of the build")]
 
@@ -14,7 +15,7 @@ use std::{
 };
 
 use atoll_caps::Digest;
-use atoll_engine::Purpose;
+use atoll_engine::{Builtin, Places, PluginHost, Purpose};
 use wasmtime::Engine;
 
 fn main() -> ExitCode {
@@ -37,9 +38,14 @@ fn run() -> Result<(), String> {
     fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let engine = atoll_engine::engine(Purpose::Compile).map_err(|error| format!("{error:#}"))?;
     let mut kept = Vec::new();
+    let host = host(&out)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no threads to run plugins on: {error}"))?;
     for pair in arguments {
         let (folder, component) = pair.split_once('=').ok_or(usage)?;
-        kept.push(compile(&engine, &out, Path::new(folder), Path::new(component))?);
+        let name = compile(&engine, &out, Path::new(folder), Path::new(component))?;
+        runtime.block_on(describe(&host, &out, &name))?;
+        kept.push(name);
     }
     remove_others(&out, &kept);
     Ok(())
@@ -61,10 +67,41 @@ fn compile(engine: &Engine, out: &Path, folder: &Path, component: &Path) -> Resu
         return Ok(name);
     }
     println!("compiling {name} ({} KiB)", wasm.len() >> 10);
+    // If this stops half-way, nothing can be embedded that does not belong together.
+    let _ = fs::remove_file(out.join(format!("{name}.json")));
     let image = engine.precompile_component(&wasm).map_err(|error| format!("{}: {error:#}", component.display()))?;
     write_if_changed(&image_path, &image)?;
     write_if_changed(&stamp_path, stamp.as_bytes())?;
     Ok(name)
+}
+
+/// What plugins are asked in. They may use nothing while they describe themselves, so none of the places is looked at.
+fn host(out: &Path) -> Result<PluginHost, String> {
+    let nowhere = out.join("none");
+    let places = Places {
+        cwd: nowhere.clone(),
+        home: nowhere.clone(),
+        atoll_home: nowhere.clone(),
+        cache: nowhere.clone(),
+        sessions: nowhere.clone(),
+        spill: nowhere,
+        skills: Vec::new(),
+        shell: None,
+    };
+    PluginHost::new(places).map_err(|error| error.to_string())
+}
+
+/// Asks the plugin behind an image what it is.
+async fn describe(host: &PluginHost, out: &Path, name: &str) -> Result<(), String> {
+    let file = |extension: &str| out.join(format!("{name}.{extension}"));
+    let (manifest, image) = (file("toml"), file("image"));
+    let manifest = fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    let image = fs::read(&image).map_err(|error| format!("{}: {error}", image.display()))?;
+    // Loaded plugins live as long as the program, as embedded ones do.
+    let builtin =
+        Builtin { name: name.to_owned().leak(), manifest: manifest.leak(), image: image.leak(), description: "" };
+    let description = host.describe(&builtin).await.map_err(|error| format!("{name}: {error}"))?;
+    write_if_changed(&file("json"), description.as_bytes())
 }
 
 /// What an image depends on beside its component. Only compared on this machine, by this program.

@@ -86,6 +86,9 @@ pub(super) const READ_AHEAD: u64 = 64 << 10;
 /// The most memory that is set aside because a file claims to be large.
 const MAX_EXPECTED: u64 = 1 << 20;
 
+/// What is set aside for a file that claims to be empty.
+const LEAST_EXPECTED: u64 = 4 << 10;
+
 /// A regular file that is open for reading.
 pub(crate) struct OpenFile {
     /// The standard library's, which reads into memory that was not cleared first.
@@ -160,8 +163,13 @@ impl OpenFile {
     }
 
     fn read_on(&mut self, max: u64) -> io::Result<Vec<u8>> {
-        // Room for all of it at once, and to notice its end; growing step by step would read step by step.
-        let expected = self.size().saturating_add(1).min(max).min(MAX_EXPECTED);
+        // Room for all of it at once, and to notice its end; growing step by step would read step by step. What claims to
+        // be empty may be made by the kernel as it is read, and only whole.
+        let expected = match self.size() {
+            0 => LEAST_EXPECTED,
+            size => size.saturating_add(1),
+        };
+        let expected = expected.min(max).min(MAX_EXPECTED);
         let room = usize::try_from(expected).unwrap_or(0);
         let mut bytes = Vec::with_capacity(room);
         if bytes.capacity() == room {

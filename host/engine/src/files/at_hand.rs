@@ -1,13 +1,14 @@
 //! Opening what the system has in memory, without a trip to a thread that may block. Such a trip takes longer than all
 //! the rest of reading a small file.
 //!
-//! Nothing here may wait: neither for a disk nor for another machine or process. And nothing here may refuse: what is out
-//! of the ordinary in any way is left to [`Roots::open_file`].
+//! Nothing here may wait: neither for a disk nor for another machine or process. (What watches all files of a machine, such
+//! as a virus scanner, holds up whoever opens one, here too.) And nothing here may refuse: what is out of the ordinary in any
+//! way is left to [`Roots::open_file`].
 
 use std::io::IoSliceMut;
 
 use atoll_caps::Access;
-use cap_std::fs::{Dir, File};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt as _};
 use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags, fstat, fstatfs, openat2},
     io::{ReadWriteFlags, preadv2},
@@ -37,12 +38,11 @@ impl Roots {
             return None;
         }
         let absolute = self.absolute(path).ok()?;
-        let place = self.locate(&absolute, Access::Read).ok()?;
+        let place = self.locate_by_name(&absolute, Access::Read)?;
         if place.guarded || place.is_file || !place.is_local {
             return None;
         }
-        let file = open(&place)?;
-        let metadata = file.metadata().ok()?;
+        let (file, metadata) = open(&place)?;
         self.check_file(&absolute, &metadata, place.access).ok()?;
         let slot = slot()?;
         let mut opened = OpenFile::new(file.into_std(), absolute, metadata);
@@ -54,7 +54,7 @@ impl Roots {
 }
 
 /// Opens a regular file that has one name only: with a second one, it has to be looked for among the host's own.
-fn open(place: &Located<'_>) -> Option<File> {
+fn open(place: &Located<'_>) -> Option<(File, Metadata)> {
     let open =
         |flags: OFlags| openat2(place.dir, &place.relative, flags | OFlags::CLOEXEC, Mode::empty(), RESOLVE).ok();
     // Opening a pipe would be noticed at its other side, and opening a device may do something.
@@ -63,10 +63,11 @@ fn open(place: &Located<'_>) -> Option<File> {
         return None;
     }
     let file = open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-    let opened = fstat(&file).ok()?;
-    // Something else may have come by that name meanwhile.
-    let is_same = (opened.st_dev, opened.st_ino, opened.st_nlink) == (seen.st_dev, seen.st_ino, 1);
-    is_same.then(|| File::from_std(file.into()))
+    let file = File::from_std(file.into());
+    let metadata = file.metadata().ok()?;
+    // Something else may have come by that name meanwhile, or another name for it.
+    let is_same = (metadata.dev(), metadata.ino(), metadata.nlink()) == (seen.st_dev, seen.st_ino, 1);
+    is_same.then_some((file, metadata))
 }
 
 /// Reads what is in memory of the file's start.
@@ -123,7 +124,7 @@ mod tests {
         let Some(mut opened) = opened else { return };
         assert_eq!(opened.read(100).unwrap(), b"alpha");
         assert_eq!(opened.read(100).unwrap(), b"");
-        let mut long = open(&roots, "long.txt").unwrap();
+        let Some(mut long) = open(&roots, "long.txt") else { return };
         let mut length = 0;
         loop {
             let piece = long.read(1 << 20).unwrap();

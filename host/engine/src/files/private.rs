@@ -24,11 +24,11 @@ use super::{
 use crate::state::{Places, lock};
 
 /// Why the host's own is refused.
-const OWN: &str = "what belongs to atoll itself is only reached through a grant that names the very directory in it";
+const OWN: &str = "only a grant that names the very directory would; it belongs to atoll itself";
 /// Why what processes hold is refused.
-const PROCESSES: &str = "what processes hold is only reached through a grant that names the very place in it";
+const PROCESSES: &str = "only a grant that names the very place would; it shows what processes hold";
 /// Why what decides about the project is refused.
-const PROJECT: &str = "it decides what atoll does in this project, and is only changed through a grant that names it";
+const PROJECT: &str = "only a grant that names it would; it decides what atoll does in this project";
 /// Where the kernel shows processes as files.
 const PROC: &str = "/proc";
 /// How long a list of the host's files that have several names is used. Making it means looking at all of them.
@@ -47,6 +47,8 @@ pub(crate) struct Private {
     project: Vec<PathBuf>,
     /// Places in what is out of reach that the user granted by their own names, and with what access.
     by_name: Vec<(PathBuf, Access)>,
+    /// Folders of skills: there to be read, wherever they are. Never what a link in their place leads to.
+    skills: Vec<PathBuf>,
     /// The disk that view is on.
     proc_disk: Option<u64>,
     /// The host's files that have more than one name.
@@ -61,7 +63,7 @@ enum Linked {
 }
 
 impl Private {
-    /// `named`: what the user granted by its own name. Skills are there to be read, wherever they are.
+    /// `named`: what the user granted by its own name.
     pub(super) fn new(places: &Places, named: Vec<(PathBuf, Access)>) -> Self {
         let mut own = Vec::new();
         for path in [&places.atoll_home, &places.cache, &places.sessions] {
@@ -84,16 +86,19 @@ impl Private {
         let project: Vec<PathBuf> = resolve_existing(&project).into_iter().chain([cleaned(&project)]).collect();
         let proc_disk = fs::metadata(PROC).ok().map(|facts| facts.dev());
         // A grant for a place elsewhere, at which somebody put a link to here, does not name what is here.
-        let skills = places.skills.iter().map(|folder| (folder.clone(), Access::Read));
         let by_name = named
             .into_iter()
-            .chain(skills)
             .filter(|(path, _)| own.iter().chain(&project).any(|kept| path.starts_with(kept)) || is_below_proc(path))
             .flat_map(|(path, access)| {
                 [(path.canonicalize().unwrap_or_else(|_| path.clone()), access), (cleaned(&path), access)]
             })
             .collect();
-        Self { own, project, by_name, proc_disk, linked: Mutex::new(None) }
+        // Of the user's own folder, the name by which the user knows it too.
+        let named = places.atoll_home.join("skills");
+        let is_it = |real: &PathBuf| places.skills.contains(real);
+        let spelt = resolve_existing(&places.atoll_home).map(|home| home.join("skills")).filter(is_it);
+        let skills = places.skills.iter().cloned().chain(spelt.map(|_| cleaned(&named))).collect();
+        Self { own, project, by_name, skills, proc_disk, linked: Mutex::new(None) }
     }
 
     /// Whether something private may be beneath `path`, or `path` beneath something private.
@@ -108,13 +113,24 @@ impl Private {
         self.project.iter().any(|kept| kept.starts_with(path) || path.starts_with(kept))
     }
 
+    /// Whether it is a folder of skills that was there at the start.
+    pub(super) fn is_folder_of_skills(&self, path: &Path) -> bool {
+        self.skills.iter().any(|folder| folder == path)
+    }
+
+    /// Whether it is named by a grant, or a skill to be read.
+    fn is_let_through(&self, path: &Path, access: Access) -> bool {
+        let is_skill = access == Access::Read && self.skills.iter().any(|folder| beneath(path, folder).is_some());
+        is_skill || self.is_granted_by_name(path, access)
+    }
+
     fn is_granted_by_name(&self, path: &Path, access: Access) -> bool {
         self.by_name.iter().any(|(named, given)| *given >= access && beneath(path, named).is_some())
     }
 
     /// Refuses what is private by its name.
     pub(super) fn check_path(&self, path: &Path, access: Access) -> Result<(), Error> {
-        if self.is_granted_by_name(path, access) {
+        if self.is_let_through(path, access) {
             return Ok(());
         }
         if self.own.iter().any(|kept| beneath(path, kept).is_some()) {
@@ -134,7 +150,7 @@ impl Private {
         let real = self.check_place(opened, access)?;
         // The same directory may have another name: another mount of it, or another spelling where the file system
         // does not tell upper from lower case.
-        if !self.is_granted_by_name(&real, access) {
+        if !self.is_let_through(&real, access) {
             if self.has_own_above(&real) {
                 return Err(OpenError::Refused(refused(&real, OWN)));
             }
@@ -152,9 +168,7 @@ impl Private {
         use cap_std::fs::MetadataExt as _;
         let real = self.check_place(dir, access)?;
         let facts = dir.dir_metadata()?;
-        if !self.is_granted_by_name(&real, access)
-            && self.own_directories().any(|own| own == (facts.dev(), facts.ino()))
-        {
+        if !self.is_let_through(&real, access) && self.own_directories().any(|own| own == (facts.dev(), facts.ino())) {
             return Err(OpenError::Refused(refused(&real, OWN)));
         }
         Ok(())
@@ -192,7 +206,7 @@ impl Private {
             return Err(refused(path, PROCESSES));
         }
         if facts.nlink() > 1 && facts.is_file() && self.is_linked((facts.dev(), facts.ino())) {
-            return Err(refused(path, "it is a second name of a file that belongs to atoll itself"));
+            return Err(refused(path, "nothing would; it is a second name of a file that belongs to atoll itself"));
         }
         Ok(())
     }
@@ -251,9 +265,5 @@ fn directory(path: &Path) -> Option<Identity> {
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::Denied {
-        capability: "files".to_owned(),
-        target: path.display().to_string(),
-        hint: format!("look at it outside of atoll; {why}"),
-    }
+    Error::Denied { capability: "files".to_owned(), target: path.display().to_string(), hint: why.to_owned() }
 }

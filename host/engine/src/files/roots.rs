@@ -67,7 +67,11 @@ impl Root {
             Err(error) => return Err(error),
         };
         // Where `dir` is for certain; by its name it was there a moment ago.
-        let at = private.place_of(&dir).unwrap_or_else(|| root.within.clone());
+        let found = private.place_of(&dir);
+        if private.is_folder_of_skills(&root.within) && found.as_ref() != Some(&root.path) {
+            return Err(io::Error::other("it has become a link, or lies behind one; put the folder itself there"));
+        }
+        let at = found.unwrap_or_else(|| root.within.clone());
         let guarded = private.touches(&at);
         let holds_project = private.holds_project(&at);
         let is_local = is_local(&dir);
@@ -152,6 +156,10 @@ impl Roots {
 
     /// The absolute form of a path as a plugin gives it, without `.` and `..`; links are not looked at.
     pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, Error> {
+        self.spelt_out(path).map(|path| self.as_stored(path))
+    }
+
+    fn spelt_out(&self, path: &str) -> Result<PathBuf, Error> {
         if path.is_empty() {
             return Err(Error::InvalidArguments("the path is empty".to_owned()));
         }
@@ -164,30 +172,33 @@ impl Roots {
             Some(rest) if rest.starts_with('/') => self.home.join(rest.trim_start_matches('/')),
             _ => self.cwd.join(path.strip_prefix("./").filter(|rest| !rest.starts_with('/')).unwrap_or(path)),
         };
-        let clean = if is_clean(&path) { path } else { cleaned(&path) };
-        Ok(self.as_stored(clean))
+        Ok(if is_clean(&path) { path } else { cleaned(&path) })
     }
 
     /// Finds the root a path is beneath, by its spelling.
     pub(super) fn locate(&self, path: &Path, access: Access) -> Result<Located<'_>, Error> {
         self.check_excluded(path, access)?;
-        for root in &self.roots {
-            if root.access < access {
-                continue;
-            }
-            if let Some(relative) = root.relative(path) {
-                return Ok(Located {
-                    dir: &root.dir,
-                    relative,
-                    guarded: root.guarded || (access == Access::ReadWrite && root.holds_project),
-                    access,
-                    is_file: root.file.is_some(),
-                    is_local: root.is_local,
-                    absolute: path.to_owned(),
-                });
-            }
-        }
-        Err(self.denied(path, access))
+        self.beneath_root(path, access).ok_or_else(|| self.denied(path, access))
+    }
+
+    /// The same, without looking at the file system to say what is missing.
+    pub(super) fn locate_by_name(&self, path: &Path, access: Access) -> Option<Located<'_>> {
+        self.check_excluded(path, access).ok()?;
+        self.beneath_root(path, access)
+    }
+
+    fn beneath_root(&self, path: &Path, access: Access) -> Option<Located<'_>> {
+        self.roots.iter().filter(|root| root.access >= access).find_map(|root| {
+            Some(Located {
+                dir: &root.dir,
+                relative: root.relative(path)?,
+                guarded: root.guarded || (access == Access::ReadWrite && root.holds_project),
+                access,
+                is_file: root.file.is_some(),
+                is_local: root.is_local,
+                absolute: path.to_owned(),
+            })
+        })
     }
 
     /// Runs `open` on a path beneath its root. If a link in it leads out of that root, the path with all links
@@ -250,9 +261,9 @@ impl Roots {
         self.private.check_path(path, access)
     }
 
-    /// A path as a plugin gave it, as it is shown and written down.
+    /// A path as a plugin gave it, as it is shown and written down. Nothing is looked at.
     pub(crate) fn shown(&self, path: &str) -> String {
-        self.absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
+        self.spelt_out(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
     }
 
     /// What is missing to reach a path that was denied, if that is something a grant could give: the path, or what the

@@ -10,31 +10,20 @@ use wasmtime::component::Accessor;
 use super::{Host, contract};
 use crate::{convert, state::PluginState, state::lock};
 
-/// Lines of one instance beyond this are dropped.
-const MAX_LOG_LINES: u32 = 10_000;
-/// The longest line, in bytes.
-const MAX_LOG_LINE: usize = 16 << 10;
-
 impl contract::types::Host for PluginState {}
 
 impl contract::log::Host for PluginState {
     fn write(&mut self, level: contract::log::Level, message: String) -> wasmtime::Result<()> {
         use contract::log::Level;
         self.plugin.trap_on_bytes(message.len())?;
-        self.log_lines = self.log_lines.saturating_add(1);
-        if self.log_lines > MAX_LOG_LINES {
-            return Ok(());
-        }
-        let message = self.plugin.redacted(&message);
-        let message = &message[..message.floor_char_boundary(MAX_LOG_LINE)];
-        let plugin = self.plugin.name.as_str();
-        match level {
-            Level::Trace => tracing::trace!(target: "plugin", plugin, "{message}"),
-            Level::Debug => tracing::debug!(target: "plugin", plugin, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", plugin, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", plugin, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", plugin, "{message}"),
-        }
+        let level = match level {
+            Level::Trace => tracing::Level::TRACE,
+            Level::Debug => tracing::Level::DEBUG,
+            Level::Info => tracing::Level::INFO,
+            Level::Warn => tracing::Level::WARN,
+            Level::Error => tracing::Level::ERROR,
+        };
+        self.plugin.log_line(&self.log, level, &message);
         Ok(())
     }
 }
@@ -53,6 +42,17 @@ impl contract::clock::Host for PluginState {
 impl<T: Send + 'static> contract::clock::HostWithStore<T> for Host {
     async fn sleep(_: &Accessor<T, Self>, milliseconds: u64) -> wasmtime::Result<()> {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        Ok(())
+    }
+}
+
+impl<T: Send + 'static> contract::progress::HostWithStore<T> for Host {
+    async fn cancelled(accessor: &Accessor<T, Self>, id: String) -> wasmtime::Result<()> {
+        let wanted = accessor.with(|mut access| lock(&access.get().running).get(&id).map(|call| call.wanted.clone()));
+        if let Some(mut wanted) = wanted {
+            // Nothing is ever sent: it fails when the other side is gone.
+            while wanted.changed().await.is_ok() {}
+        }
         Ok(())
     }
 }

@@ -37,6 +37,8 @@ const LEAST_OF_A_FILE: u64 = 1 << 20;
 #[derive(Clone)]
 pub struct Reader {
     file: Arc<std::sync::Mutex<OpenFile>>,
+    /// What it was when it was opened.
+    facts: Facts,
     /// As it is written down.
     shown: Arc<str>,
     verdict: Verdict,
@@ -97,8 +99,7 @@ impl wit::Host for PluginState {}
 
 impl wit::HostReader for PluginState {
     fn metadata(&mut self, reader: Resource<Reader>) -> wasmtime::Result<wit::Metadata> {
-        let reader = self.resources.get(&reader)?;
-        Ok(crate::state::lock(&reader.file).facts().into())
+        Ok(self.resources.get(&reader)?.facts.clone().into())
     }
 
     fn drop(&mut self, reader: Resource<Reader>) -> wasmtime::Result<()> {
@@ -129,9 +130,10 @@ type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
 impl<T: Send + 'static> wit::HostReaderWithStore<T> for Host {
     async fn read(accessor: &Accessor<T, Self>, reader: Resource<Reader>, max: u32) -> Answer<Vec<u8>> {
-        let Reader { file, shown, verdict } = handle(accessor, &reader)?;
+        let Reader { file, shown, verdict, .. } = handle(accessor, &reader)?;
         let max = max.min(MAX_READ).into();
-        let at_hand = crate::state::lock(&file).read_at_hand(max);
+        // Somebody else may be reading from it, which can take long.
+        let at_hand = file.try_lock().ok().and_then(|mut file| file.read_at_hand(max));
         let read = match at_hand {
             Some(bytes) => Ok(bytes),
             None => caller(accessor).blocking(move || crate::state::lock(&file).read(max)).await,
@@ -347,7 +349,8 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
         };
         match opened {
             Ok((file, verdict)) => {
-                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), shown, verdict };
+                let facts = file.facts();
+                let reader = Reader { file: Arc::new(std::sync::Mutex::new(file)), facts, shown, verdict };
                 Ok(Ok(accessor.with(|mut access| access.get().resources.push(reader))?))
             }
             Err(error) => Ok(Err(error.into())),

@@ -2,17 +2,31 @@
 //! contract's values into the host's, checks what has to be checked, and calls the one place that does the work.
 
 mod always;
+mod bus;
 pub(crate) mod files;
+mod host;
 mod http;
+mod models;
 pub(crate) mod process;
+mod session;
 mod store;
 mod table;
+mod ui;
 mod workers;
 
+use std::sync::Arc;
+
+use atoll_caps::Capability;
+use atoll_table::{Error, extension::Services};
 use wasmtime::component::{Accessor, HasSelf, Resource, ResourceTableError};
 
-use crate::{bindings::atoll::plugin as contract, call::Caller, state::PluginState};
-use std::sync::Arc;
+use crate::{
+    audit::Verdict,
+    bindings::atoll::plugin as contract,
+    call::{Caller, Use},
+    convert,
+    state::PluginState,
+};
 
 /// The data every import works on.
 pub(crate) type Host = HasSelf<PluginState>;
@@ -26,6 +40,34 @@ fn caller<T: Send>(accessor: &Accessor<T, Host>) -> Caller {
             call: Arc::clone(&state.call),
             own_thread: state.own_thread.clone(),
         }
+    })
+}
+
+/// What an import of the contract gives that can fail.
+type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
+
+/// The plugin that called, if it may use this capability, one without a scope. The use is written down.
+fn permitted<T: Send>(
+    accessor: &Accessor<T, Host>,
+    capability: Capability,
+    operation: &str,
+    target: &str,
+) -> Result<Caller, Error> {
+    let caller = caller(accessor);
+    let the_use = Use { capability: capability.as_str(), operation, target };
+    caller.check_in_call(the_use)?;
+    if let Err(denied) = caller.effective().check(capability) {
+        caller.denied(the_use, Verdict::Denied);
+        return Err(convert::denied(&denied));
+    }
+    caller.call.uses.used(capability.as_str(), operation, target, Verdict::Allowed);
+    Ok(caller)
+}
+
+/// A service of the session's.
+fn service<S>(caller: &Caller, name: &str, pick: impl FnOnce(&Services) -> Option<S>) -> Result<S, Error> {
+    caller.shared.services.get().and_then(pick).ok_or_else(|| {
+        Error::Unavailable(format!("there is no {name} here: the plugin {} runs outside of a session", caller.name))
     })
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use atoll_table::{Error, TableAccess, ToolOutput, ToolRunner};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use wasmtime::component::Accessor;
 
-use super::{Host, caller, contract};
+use super::{Answer, Host, caller, contract};
 use crate::{
     call::Clock,
     convert,
@@ -16,22 +16,62 @@ use crate::{
 /// The most tools that one search gives.
 const MAX_FOUND: u32 = 1_000;
 
-type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
+/// The table as somebody may use it.
+struct Access {
+    table: Arc<dyn TableAccess>,
+    /// The clock of whoever waits for what is done with it.
+    clock: Arc<Clock>,
+    /// Closed once nobody does.
+    wanted: Option<watch::Receiver<()>>,
+}
 
-/// The table as the running call `parent` may use it; without a name, as the only running call may.
-fn table<T: Send>(accessor: &Accessor<T, Host>, parent: Option<&str>) -> Result<Arc<dyn TableAccess>, Error> {
+/// The table as what runs as `parent` may use it. Without a name: as an extension may of its own accord, and else as the
+/// only running call may.
+fn table<T: Send>(accessor: &Accessor<T, Host>, parent: Option<&str>) -> Result<Access, Error> {
     accessor.with(|mut access| {
-        let running = lock(&access.get().running);
+        let state = access.get();
+        let mut running = lock(&state.running);
         let found = match parent {
-            Some(id) => running.get(id),
-            None if running.len() == 1 => running.values().next(),
+            Some(id) => running.get_mut(id),
+            None if state.is_extension => {
+                // Somewhere below all it carries out: so calls that handlers of theirs make again end some time.
+                let below = running.values().map(|call| call.below).max().unwrap_or(0);
+                let clock = Arc::clone(&state.call.clock);
+                return Ok(Access { table: tables(&state.plugin, None, below)?, clock, wanted: None });
+            }
+            None if running.len() == 1 => running.values_mut().next(),
             None => None,
         };
-        found.map(|call| Arc::clone(&call.table)).ok_or_else(|| match parent {
+        let call = found.ok_or_else(|| match parent {
             Some(id) => Error::NotFound(format!("no call `{}` of this plugin is running", id.escape_debug())),
             None => Error::Unavailable("the table is only there during a call of one of the plugin's tools".to_owned()),
-        })
+        })?;
+        let table = match &call.table {
+            Some(table) => Arc::clone(table),
+            None => {
+                let table = tables(&state.plugin, parent, call.below)?;
+                Arc::clone(call.table.insert(table))
+            }
+        };
+        Ok(Access { table, clock: Arc::clone(&call.clock), wanted: Some(call.wanted.clone()) })
     })
+}
+
+/// The table for an extension.
+fn tables(plugin: &PluginContext, parent: Option<&str>, below: u32) -> Result<Arc<dyn TableAccess>, Error> {
+    let tables = plugin.shared.services.get().and_then(|services| services.tables.as_ref());
+    let tables = tables.ok_or_else(|| {
+        Error::Unavailable(format!("there is no table here: the plugin {} runs outside of a session", plugin.name))
+    })?;
+    Ok(tables.access(&plugin.who(), parent, below))
+}
+
+/// Ends when nobody waits any more.
+async fn unwanted(wanted: Option<watch::Receiver<()>>) {
+    match wanted {
+        Some(mut wanted) => while wanted.changed().await.is_ok() {},
+        None => std::future::pending().await,
+    }
 }
 
 /// Refuses arguments that are too long.
@@ -76,28 +116,60 @@ impl contract::table::Host for PluginState {}
 impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
     async fn register(accessor: &Accessor<T, Self>, tools: Vec<contract::types::Tool>) -> Answer<()> {
         let plugin = caller(accessor);
-        let add = || {
+        let add = async {
             let sizes = tools.iter().map(|tool| tool.description.len() + tool.parameters.len());
             plugin.check_bytes(sizes.sum())?;
             let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool));
-            table(accessor, None)?.register(tools.collect::<Result<_, _>>()?, &runner(&plugin)?, plugin.limits.tools)
+            let tools = tools.collect::<Result<Vec<_>, _>>()?;
+            let Access { table, clock, .. } = table(accessor, None)?;
+            // It may have to wait for its turn, which is not its own time.
+            let _pause = clock.pause();
+            let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+            table.register(tools, runner(&plugin)?, plugin.limits.tools).await?;
+            lock(&plugin.added).extend(names);
+            Ok::<_, Error>(())
         };
-        Ok(add().map_err(Into::into))
+        Ok(add.await.map_err(Into::into))
     }
 
     async fn unregister(accessor: &Accessor<T, Self>, names: Vec<String>) -> Answer<()> {
-        Ok(table(accessor, None).and_then(|table| table.unregister(&names)).map_err(Into::into))
+        let plugin = caller(accessor);
+        let withdraw = async {
+            let Access { table, clock, .. } = table(accessor, None)?;
+            let _pause = clock.pause();
+            table.unregister(names.clone()).await?;
+            lock(&plugin.added).retain(|name| !names.contains(name));
+            Ok::<_, Error>(())
+        };
+        Ok(withdraw.await.map_err(Into::into))
     }
 
     async fn activate(accessor: &Accessor<T, Self>, names: Vec<String>, active: bool) -> Answer<()> {
-        Ok(table(accessor, None).and_then(|table| table.activate(&names, active)).map_err(Into::into))
+        let switch = async {
+            let Access { table, clock, .. } = table(accessor, None)?;
+            let _pause = clock.pause();
+            table.activate(names, active).await
+        };
+        Ok(switch.await.map_err(Into::into))
+    }
+
+    async fn list(accessor: &Accessor<T, Self>) -> Answer<Vec<contract::table::Entry>> {
+        let plugin = caller(accessor);
+        let find = || {
+            let listed = table(accessor, None)?.table.list();
+            let entries: Vec<_> = listed.iter().map(|(entry, active)| convert::entry_to_wit(entry, *active)).collect();
+            let sizes = entries.iter().map(|entry| entry.tool.description.len() + entry.tool.parameters.len());
+            plugin.check_bytes(sizes.sum())?;
+            Ok::<_, Error>(entries)
+        };
+        Ok(find().map_err(Into::into))
     }
 
     async fn search(accessor: &Accessor<T, Self>, query: String, max: u32) -> Answer<Vec<contract::table::Summary>> {
         let plugin = caller(accessor);
         let find = || {
             check(&plugin, &[&query])?;
-            let found = table(accessor, None)?.search(&query, max.min(MAX_FOUND) as usize)?;
+            let found = table(accessor, None)?.table.search(&query, max.min(MAX_FOUND) as usize)?;
             let sizes = found.iter().map(|tool| tool.description.len() + tool.shape.len());
             plugin.check_bytes(sizes.sum())?;
             Ok::<_, Error>(found.into_iter().map(summary).collect())
@@ -106,7 +178,7 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
     }
 
     async fn describe(accessor: &Accessor<T, Self>, name: String) -> Answer<contract::table::Summary> {
-        Ok(table(accessor, None).and_then(|table| table.describe(&name)).map(summary).map_err(Into::into))
+        Ok(table(accessor, None).and_then(|access| access.table.describe(&name)).map(summary).map_err(Into::into))
     }
 
     async fn call(
@@ -118,11 +190,16 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
         let plugin = caller(accessor);
         let call = async {
             check(&plugin, &[&name, &arguments])?;
-            let table = table(accessor, parent_id.as_deref())?;
+            let Access { table, clock, wanted } = table(accessor, parent_id.as_deref())?;
             let arguments = serde_json::from_str(&arguments)
                 .map_err(|error| Error::InvalidArguments(format!("the arguments are not JSON: {error}")))?;
-            let clock = Arc::clone(&plugin.call.clock);
-            let output = convert::output_to_wit(nested(clock, table, plugin.limits.nesting, name, arguments).await?);
+            let output = tokio::select! {
+                output = nested(clock, table, plugin.limits.nesting, name, arguments) => output?,
+                () = unwanted(wanted) => {
+                    return Err(Error::Cancelled("nobody waits any more for what this call was made for".to_owned()));
+                }
+            };
+            let output = convert::output_to_wit(output);
             plugin.check_bytes(convert::output_size(&output))?;
             Ok::<_, Error>(output)
         };

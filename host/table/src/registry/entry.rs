@@ -106,6 +106,11 @@ impl Registered {
         self.document.get_or_init(|| Document::of(&self.tool, &self.local))
     }
 
+    /// Its plugin wants it hidden: it claims no name.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.wanted_exposure == Exposure::Hidden
+    }
+
     pub(super) fn is_hidden(&self) -> bool {
         self.tool.exposure == Exposure::Hidden
     }

@@ -2,6 +2,7 @@
 //! registered. The order of declarations only ever grows at its end, because prompt caches depend on it.
 
 mod active;
+mod arrange;
 mod entry;
 mod lookup;
 mod names_in_force;
@@ -14,6 +15,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+pub use arrange::Mark;
 pub use entry::{Origin, Registered, Registration};
 pub use names_in_force::Collision;
 pub use namespaces::Group;
@@ -35,6 +37,9 @@ pub struct Table {
     switched_off: HashSet<usize>,
     /// Unique names of all tools that are not hidden.
     names: HashMap<String, usize>,
+    /// How often all names were worked out anew.
+    #[cfg(test)]
+    settled: usize,
 }
 
 impl Table {
@@ -68,6 +73,8 @@ impl Table {
             .map(|(index, entry)| (entry.local.clone(), index))
             .collect();
         let mut activate = Vec::new();
+        let first_new = self.tools.len();
+        let count = tools.len();
         for tool in tools {
             let local = tool.name.clone();
             let (wanted, default_active) = (tool.exposure, tool.default_active);
@@ -97,7 +104,9 @@ impl Table {
                 activate.push(index);
             }
         }
-        self.settle();
+        if first_new + count != self.tools.len() || !self.settle_new(first_new) {
+            self.settle();
+        }
         for index in activate {
             let place = self.place_of_replaced(index);
             self.active.insert(place, index);

@@ -23,9 +23,36 @@ pub struct Collision {
     pub claims: Vec<(String, Option<String>)>,
 }
 
+/// How many tools are looked at one by one, instead of working out all names anew.
+const FEW: usize = 16;
+
 impl Table {
+    /// Gives the tools from this index on their names, if they are few and nobody claims what their plugins call them.
+    /// Else nothing is done, and it is `false`. A plugin that adds thousands of tools one after the other must not have
+    /// all names worked out each time.
+    pub(super) fn settle_new(&mut self, first: usize) -> bool {
+        let (known, new) = self.tools.split_at(first);
+        if new.len() > FEW {
+            return false;
+        }
+        let is_claimed = |entry: &Arc<Registered>| {
+            let claims = |other: &Arc<Registered>| !other.is_withdrawn() && other.local == entry.local;
+            self.names.contains_key(&entry.local) || known.iter().any(claims)
+        };
+        if new.iter().any(|entry| entry.is_withdrawn() || is_claimed(entry)) {
+            return false;
+        }
+        let names = new.iter().enumerate().map(|(at, entry)| (entry.local.clone(), first + at));
+        self.names.extend(names.collect::<Vec<_>>());
+        true
+    }
+
     /// Gives each tool the name and exposure that follow from who else claims its name.
     pub(super) fn settle(&mut self) {
+        #[cfg(test)]
+        {
+            self.settled += 1;
+        }
         let mut claims: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, entry) in self.tools.iter().enumerate() {
             if entry.wanted_exposure != Exposure::Hidden {

@@ -313,3 +313,33 @@ fn namespaces_answer_to_four_spellings() {
     assert_eq!(table.namespace("dev_radius").unwrap().name, "other", "an alias as it is comes first");
     assert_eq!(table.namespace("dev.radius").unwrap_err().code(), "ambiguous");
 }
+
+/// All names used to be worked out for each of them, while nobody else could look at the table.
+#[test]
+fn tools_that_come_one_by_one_cost_no_more_than_their_own_names() {
+    let mut table = Table::new();
+    let runner = crate::test_tools::runner();
+    table.register(Registration::builtin("read"), vec![crate::test_tools::tool("read")], &runner).unwrap();
+    for number in 0..500 {
+        table.register("many", vec![crate::test_tools::tool(&format!("t{number}"))], &runner).unwrap();
+    }
+    assert_eq!(table.settled, 0);
+    assert!(table.is_active("t499") && table.tools().len() == 501);
+    // Where somebody else claims the name, all of them are looked at.
+    for (plugin, tool) in [("other", "t3"), ("other", "read"), ("many", "t4")] {
+        let before = table.settled;
+        table.register(plugin, vec![crate::test_tools::tool(tool)], &runner).unwrap();
+        assert_eq!(table.settled, before + 1, "{plugin} {tool}");
+    }
+    let names: Vec<&str> = table.tools().iter().map(|entry| entry.tool.name.as_str()).collect();
+    for name in ["many__t3", "other__t3", "other__read", "read", "t4"] {
+        assert!(names.contains(&name), "{name}");
+    }
+    // Nor is a name that was made up for another given away.
+    table.register("more", vec![crate::test_tools::tool("other__t3")], &runner).unwrap();
+    let mut names: Vec<String> = table.tools().iter().map(|entry| entry.tool.name.clone()).collect();
+    names.sort();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all, "two tools of one name");
+}

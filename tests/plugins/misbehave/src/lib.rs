@@ -22,6 +22,9 @@ struct Arguments {
     /// Headers of a request, its method among them as `:method`.
     #[serde(default)]
     headers: std::collections::BTreeMap<String, String>,
+    /// Variables of a program.
+    #[serde(default)]
+    env: std::collections::BTreeMap<String, String>,
 }
 
 impl Tool for Misbehave {
@@ -35,13 +38,14 @@ impl Tool for Misbehave {
                 "target": { "type": "string", "description": "A path, a URL, a program or a text" },
                 "count": { "type": "integer", "minimum": 0 },
                 "headers": { "type": "object", "additionalProperties": { "type": "string" } },
+                "env": { "type": "object", "additionalProperties": { "type": "string" } },
             },
             "required": ["how"],
         }))
     }
 
     async fn run(arguments: Arguments, call: Call) -> Result<ToolOutput, Error> {
-        let Arguments { how, target, count, mut headers } = arguments;
+        let Arguments { how, target, count, mut headers, env } = arguments;
         match how.as_str() {
             "behave" => return Ok(ToolOutput::text(format!("behaved: {target}"))),
             "loop" => loop {
@@ -106,6 +110,27 @@ impl Tool for Misbehave {
                 while atoll_plugin::next_chunk(&mut output, 65_536).await.is_some() {}
                 let exit = child.wait().await?;
                 return Ok(ToolOutput::text(format!("exit {}", exit.code)));
+            }
+            "spawn-with" => {
+                let child = process::spawn(process::Command {
+                    program: target,
+                    arguments: Vec::new(),
+                    cwd: None,
+                    env: env.into_iter().collect(),
+                    clear_env: false,
+                    stdin: process::Input::Null,
+                    output: process::Output::Merged,
+                    linger_ms: 0,
+                    spill: None,
+                })
+                .await?;
+                let mut output = child.stdout();
+                let mut text = Vec::new();
+                while let Some(piece) = atoll_plugin::next_chunk(&mut output, 65_536).await {
+                    text.extend(piece);
+                }
+                child.wait().await?;
+                return Ok(ToolOutput::text(String::from_utf8_lossy(&text)));
             }
             "open-streams" => {
                 let mut held = Vec::new();

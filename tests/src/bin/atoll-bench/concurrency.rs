@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use atoll_agent::{Pipeline, pipeline::Caller};
 use atoll_caps::{Digest, Effective, Manifest, Pin};
 use atoll_engine::{PluginHost, UserPlugin};
-use atoll_table::Table;
+use atoll_table::{Origin, Table};
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
@@ -127,12 +127,12 @@ pub(crate) async fn call(pipeline: &Pipeline, tool: &str, arguments: Value) -> a
 async fn pipeline(host: &PluginHost) -> anyhow::Result<Pipeline> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = tests.join("../target/guests/wasm32-wasip2/guest/atoll_test_nest.wasm");
-    let component = atoll_engine::read_component(&file).context("no test plugins; run `cargo xtask bench`")?;
+    let component = host.see_component(&file).context("no test plugins; run `cargo xtask bench`")?;
     let text = include_str!("../../../plugins/nest/plugin.toml");
     let manifest = Manifest::parse(text, "nest/plugin.toml")?;
-    let pin = Pin { component: Digest::of(&component), manifest: Digest::of(text.as_bytes()) };
+    let pin = Pin { component: component.digest.clone(), manifest: Digest::of(text.as_bytes()) };
     let effective = Effective::builtin(&manifest);
-    let plugin = host.load_user(UserPlugin { file, component, manifest, effective, pin }).await?;
+    let plugin = host.load_user(UserPlugin { file, component, manifest, effective, pin, origin: Origin::User }).await?;
     let (tools, runner) = plugin.tools.context("nest brings no tool")?;
     let mut table = Table::new();
     table.register("nest", tools, &runner)?;

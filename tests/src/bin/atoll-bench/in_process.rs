@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     Figure,
     concurrency::{self, call},
-    median, percentile,
+    extensions, median, percentile,
     tools::Processes,
 };
 
@@ -116,6 +116,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let name = format!("{cycles} instantiate-call-drop cycles: resident memory grows by");
     figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
     figures.extend(concurrency::measure(&host, quick).await?);
+    figures.extend(extensions::measure(&host, &pipeline, quick).await?);
     Ok(figures)
 }
 
@@ -128,8 +129,9 @@ async fn read(pipeline: &Pipeline) -> anyhow::Result<()> {
 fn builtin(name: &'static str) -> anyhow::Result<Builtin> {
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/images");
     let image = std::fs::read(images.join(format!("{name}.image"))).context("no images; run `cargo xtask bench`")?;
-    let manifest = std::fs::read_to_string(images.join(format!("{name}.toml")))?;
-    Ok(Builtin { name, manifest: manifest.leak(), image: image.leak() })
+    let text = |extension| std::fs::read_to_string(images.join(format!("{name}.{extension}")));
+    let (manifest, description) = (text("toml")?, text("json")?);
+    Ok(Builtin { name, manifest: manifest.leak(), image: image.leak(), description: description.leak() })
 }
 
 /// Resident memory of this process.

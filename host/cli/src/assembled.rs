@@ -1,0 +1,180 @@
+//! What was loaded, and the life of its extensions: they are started together, and end before the program does.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, OnceLock},
+};
+
+use anyhow::Context as _;
+use atoll_agent::{
+    Extensions, Pipeline, Teller,
+    event::Sink,
+    extensions::{Failure, Flags, Report, own_tables::OwnTables},
+    nested_calls::NestedEvent,
+};
+use atoll_engine::LoadedPlugin;
+use atoll_table::{
+    Registered,
+    extension::{Bus, Extension, HostFacts, Mode, ModelAccess, Services, SessionAccess, Tables, Ui},
+};
+
+use crate::{assemble::Parts, dialogs::Dialogs, host_facts::Facts, person::Person, terminal};
+
+/// The plugins that are loaded. They run for as long as this is there.
+pub(crate) struct Assembled {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) pipeline: Pipeline,
+    /// Those that are not built in.
+    pub(crate) plugins: Arc<Vec<LoadedPlugin>>,
+    /// Those of them that are extensions, in load order.
+    pub(crate) extensions: Extensions,
+    /// Names of those that the user named for this run.
+    pub(crate) named: HashSet<String>,
+    pub(crate) flags: Flags,
+}
+
+/// What extensions get beside the tool table.
+pub(crate) struct Surroundings {
+    pub(crate) mode: Mode,
+    pub(crate) person: Option<Arc<Person>>,
+    /// Who is shown what they do.
+    pub(crate) sink: Sink,
+    pub(crate) session: Option<Arc<dyn SessionAccess>>,
+    pub(crate) models: Option<Arc<dyn ModelAccess>>,
+}
+
+impl Surroundings {
+    /// Of a command without a model.
+    pub(crate) fn of_command(person: Option<Arc<Person>>) -> Self {
+        Self { mode: Mode::Command, person, sink: Arc::new(|_| {}), session: None, models: None }
+    }
+}
+
+/// Reports failures of extensions on standard error.
+pub(crate) fn report_as_note() -> Report {
+    Arc::new(|failure: &Failure| {
+        let Failure { extension, event, error } = failure;
+        match event {
+            Some(event) => terminal::note(format_args!("the extension {extension} failed at {event}: {error}")),
+            None => terminal::note(format_args!("the extension {extension}: {error}")),
+        }
+    })
+}
+
+/// Reports failures of extensions as events, once there is somebody who shows them.
+#[derive(Clone, Default)]
+pub(crate) struct FailureEvents(Arc<OnceLock<Sink>>);
+
+impl FailureEvents {
+    pub(crate) fn show(&self, sink: Sink) {
+        let _ = self.0.set(sink);
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let to = Arc::clone(&self.0);
+        let note = report_as_note();
+        Arc::new(move |failure: &Failure| match to.get() {
+            Some(sink) => sink(&atoll_agent::Event::ExtensionError {
+                extension_path: failure.extension.clone(),
+                event: failure.event.map_or("extension", |event| event.as_str()).replace('-', "_"),
+                error: failure.error.clone(),
+            }),
+            None => note(failure),
+        })
+    }
+}
+
+impl Assembled {
+    /// Starts the extensions, and lets the user's choice of tools count, those of extensions among them. One that can not
+    /// be started is reported and left out.
+    ///
+    /// # Errors
+    /// If one that the user named for this run can not be started, or the choice of tools is none.
+    pub(crate) async fn start(&self, surroundings: Surroundings) -> anyhow::Result<()> {
+        let result = self.start_extensions(surroundings).await;
+        let result = result.and_then(|()| self.select());
+        if result.is_err() {
+            self.extensions.end("quit").await;
+        }
+        result
+    }
+
+    async fn start_extensions(&self, surroundings: Surroundings) -> anyhow::Result<()> {
+        if self.extensions.all().is_empty() {
+            return Ok(());
+        }
+        let Surroundings { mode, person, sink, session, models } = surroundings;
+        let teller = Teller { sink, extensions: self.extensions.clone() };
+        let tables =
+            OwnTables::new(self.pipeline.clone(), Arc::new(move |event: NestedEvent| teller.tell(&event.into())));
+        let facts = Facts {
+            mode,
+            has_person: person.is_some(),
+            cwd: self.parts.directories.cwd.clone(),
+            trusted: self.parts.project.trusted,
+            extensions: self.extensions.clone(),
+            flags: self.flags.clone(),
+            settings: self.parts.settings.plugin_settings.clone(),
+        };
+        let dialogs = Dialogs::new(person, self.extensions.clone(), mode != Mode::Json);
+        self.parts.host.set_services(Services {
+            tables: Some(Arc::new(tables) as Arc<dyn Tables>),
+            session,
+            models,
+            ui: Some(Arc::new(dialogs) as Arc<dyn Ui>),
+            bus: Some(Arc::new(self.extensions.clone()) as Arc<dyn Bus>),
+            facts: Some(Arc::new(facts) as Arc<dyn HostFacts>),
+        });
+        let all = self.extensions.all();
+        let mark = self.pipeline.table(|table| table.mark());
+        let failed = self.extensions.start().await;
+        self.pipeline.change(|table| {
+            table.arrange(&mark, |entry| {
+                let place = |extension: &Arc<dyn Extension>| {
+                    extension.name() == entry.plugin && extension.origin() == entry.origin
+                };
+                all.iter().position(place).unwrap_or(all.len())
+            });
+        });
+        self.pipeline.set_hooks(self.extensions.hooks());
+        for (name, error) in failed {
+            self.withdraw(&name, &all);
+            if self.named.contains(&name) {
+                return Err(error).with_context(|| format!("the extension {name} can not be started"));
+            }
+            terminal::note(format_args!("the extension {name} is left out: it can not be started: {error}"));
+        }
+        Ok(())
+    }
+
+    /// Takes away the tools of an extension that is left out.
+    fn withdraw(&self, name: &str, all: &[Arc<dyn Extension>]) {
+        let Some(extension) = all.iter().find(|extension| extension.name() == name) else { return };
+        self.pipeline.change(|table| {
+            let own = |entry: &&Arc<Registered>| entry.plugin == name && entry.origin == extension.origin();
+            let tools: Vec<String> = table.tools().iter().filter(own).map(|entry| entry.local.clone()).collect();
+            // They are its own, so they can be withdrawn.
+            let _ = table.unregister(name, extension.origin(), &tools);
+        });
+    }
+
+    /// Lets the selections of the settings count.
+    fn select(&self) -> anyhow::Result<()> {
+        let settings = &self.parts.settings;
+        if let Some(selection) = &settings.default_tools {
+            self.pipeline.change(|table| table.select(selection)).context("defaultTools in settings.json")?;
+        }
+        // A project's tools may be of a plugin that is not granted anything yet; that must not stop everything else.
+        if let Some(changes) = &settings.tool_changes
+            && let Err(error) = self.pipeline.change(|table| table.select(changes))
+        {
+            terminal::note(format_args!("defaultTools in .atoll/settings.json is left out: {error}"));
+        }
+        Ok(())
+    }
+
+    /// Ends the extensions, within 5 seconds.
+    pub(crate) async fn end(&self) {
+        self.extensions.end("quit").await;
+    }
+}

@@ -1,0 +1,70 @@
+//! `host`: granted to every plugin.
+
+use atoll_table::{
+    Error,
+    extension::{HostInfo, Mode},
+};
+use wasmtime::component::Accessor;
+
+use super::{Answer, Host, caller, contract};
+use crate::{convert, state::PluginState};
+
+impl contract::host::Host for PluginState {
+    fn describe(&mut self) -> wasmtime::Result<contract::host::Info> {
+        let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
+        let info = facts.map_or_else(
+            || HostInfo {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                mode: Mode::Command,
+                has_person: false,
+                cwd: self.plugin.shared.places.cwd.clone(),
+                trusted: false,
+            },
+            |facts| facts.describe(),
+        );
+        Ok(contract::host::Info {
+            version: info.version,
+            mode: match info.mode {
+                Mode::Print => contract::host::Mode::Print,
+                Mode::Json => contract::host::Mode::Json,
+                Mode::Rpc => contract::host::Mode::Rpc,
+                Mode::Terminal => contract::host::Mode::Terminal,
+                Mode::Command => contract::host::Mode::Command,
+            },
+            has_person: info.has_person,
+            cwd: info.cwd.to_string_lossy().into_owned(),
+            trusted: info.trusted,
+            plugin: self.plugin.name.clone(),
+        })
+    }
+
+    fn flag_value(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        self.plugin.trap_on_bytes(name.len())?;
+        let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
+        Ok(facts.and_then(|facts| facts.flag(&self.plugin.who(), &name)))
+    }
+
+    fn settings(&mut self) -> wasmtime::Result<String> {
+        let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
+        Ok(facts.map_or_else(|| "{}".to_owned(), |facts| facts.settings(&self.plugin.who()).to_string()))
+    }
+}
+
+impl<T: Send + 'static> contract::host::HostWithStore<T> for Host {
+    async fn subscribe(accessor: &Accessor<T, Self>, wanted: contract::types::Subscription) -> Answer<()> {
+        let caller = caller(accessor);
+        let is_extension = accessor.with(|mut access| access.get().is_extension);
+        let subscribe = || {
+            let wanted = convert::extension::subscription_from_wit(&caller.name, wanted)?;
+            let extension = caller.plugin.extension.get().and_then(std::sync::Weak::upgrade).filter(|_| is_extension);
+            let Some(extension) = extension else {
+                return Err(Error::Unavailable(format!(
+                    "the plugin {} is no extension that runs, so nothing can call it",
+                    caller.name
+                )));
+            };
+            extension.subscribe(wanted)
+        };
+        Ok(subscribe().map_err(Into::into))
+    }
+}
