@@ -69,7 +69,7 @@ impl StripError {
         }
         if let Some(help) = &first.help {
             message.push_str("; ");
-            message.extend(help.split_whitespace().collect::<Vec<_>>().join(" ").chars());
+            message.push_str(&help.split_whitespace().collect::<Vec<_>>().join(" "));
         }
         Some(Self::syntax(source, offset, message))
     }

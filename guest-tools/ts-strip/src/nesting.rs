@@ -104,7 +104,7 @@ impl Scan<'_> {
         let after_dot = std::mem::take(&mut self.after_dot);
         let head_next = std::mem::take(&mut self.head_next);
         let after_for = std::mem::take(&mut self.after_for);
-        if self.ended && !matches!(first, b'a'..=b'z') {
+        if self.ended && !first.is_ascii_lowercase() {
             // Only a word can go on with a statement that has ended.
             self.reset();
         }
@@ -281,10 +281,9 @@ impl Scan<'_> {
                                    before it, or parentheses around it";
                     return Err(StripError::at(self.source, self.at, StripErrorKind::Unsupported, message));
                 }
-                for byte in inside.to_vec() {
-                    if matches!(byte, b'(' | b'[' | b'{' | b'<') {
-                        self.wait();
-                    }
+                let opened = inside.iter().filter(|byte| matches!(byte, b'(' | b'[' | b'{' | b'<')).count();
+                for _ in 0..opened {
+                    self.wait();
                 }
                 self.at += length;
                 self.before = Before::Unknown;
@@ -372,6 +371,7 @@ impl Scan<'_> {
         self.head_next = matches!(word, b"if" | b"for" | b"while" | b"with") || (after_for && word == b"await");
     }
 
+    #[expect(clippy::match_same_arms, reason = "the arms are in the order in which tokens are told apart")]
     fn operator(&mut self, newline: bool) {
         let value = matches!(self.before, Before::Value | Before::CloseBrace | Before::Unknown);
         let postfix = self.before == Before::Value && !newline;

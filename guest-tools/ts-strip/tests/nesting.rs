@@ -1,5 +1,7 @@
 //! Deep nesting is refused with an error, and never ends the stack.
 
+#![expect(clippy::unwrap_used, reason = "tests say what they expect by unwrapping")]
+
 use atoll_ts_strip::{Options, StripError, StripErrorKind, Stripped, strip};
 
 /// What nests: how it opens, what is in the middle, how it closes, and what comes before all of it.
