@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::debian_prefix;
+use crate::debian_prefix::{self, Recipe};
 use crate::process::{self, step};
 use crate::workspace::Workspace;
 
@@ -19,6 +19,49 @@ pub(crate) const TARGET: &str = "wasm32-wasip2";
 const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
 /// Guests search text and parse JSON: memchr and regex are several times faster with vector instructions.
 const RUSTFLAGS: &str = "-C target-feature=+simd128";
+
+/// The headers of wasi-libc in a prefix.
+const INCLUDE: &str = "usr/include/wasm32-wasip2";
+
+/// The compiler of guests in Rust, where rustup has none.
+const RUST: Recipe = Recipe {
+    what: "a compiler of guests",
+    name: "rust",
+    roots: &["rustc", "libstd-rust-dev-wasm32", "wasi-libc"],
+    // A C compiler and linker for build scripts are the machine's.
+    left_out: &["gcc", "cc", "binutils", "libc6-dev", "libc-dev"],
+    unused: &[
+        "usr/lib/rustlib/wasm32-unknown-unknown",
+        "usr/lib/rustlib/wasm32-wasip1",
+        "usr/share/doc",
+        "usr/share/man",
+        "usr/share/locale",
+    ],
+    programs: &[("usr/bin/rustc", &[])],
+    megabytes: 200,
+};
+
+/// The compiler of C in guests, where the machine has none that knows wasm.
+const C: Recipe = Recipe {
+    what: "a C compiler of guests",
+    name: "c",
+    roots: &["clang", "llvm", "wasi-libc"],
+    // Libraries for programs of this machine, which guests are not, and what only other programs of LLVM need.
+    left_out: &[
+        "binutils",
+        "libc6-dev",
+        "libc-dev",
+        "libstdc++-",
+        "libgcc-",
+        "libobjc-",
+        "libcurl4t64",
+        "libpfm4",
+        "python3",
+    ],
+    unused: &["usr/share/doc", "usr/share/man", "usr/share/locale"],
+    programs: &[("usr/bin/clang", &["-resource-dir", "$home/lib/clang/*"]), ("usr/bin/llvm-ar", &[])],
+    megabytes: 80,
+};
 
 /// Where the compiler came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +98,10 @@ impl GuestToolchain {
             return rustup(&active, Kind::Rustup, format!("rustup has the std of {TARGET} for {}", active.version));
         }
         let minimum = debian_prefix::version(&active.version)
-            .map(|(major, minor)| format!("{major}.{minor}"))
             .with_context(|| format!("cannot read the version in `{}`", active.version))?;
+        let variant = format!("{}.{}", minimum.0, minimum.1);
         // A prefix is there because rustup could not help before; asking its server again would delay every command.
-        if let Some(prefix) = debian_prefix::existing(&minimum)? {
+        if let Some(prefix) = debian_prefix::existing(&RUST, &variant)? {
             return debian(&active, &prefix, "rustup has no std for the target, and this prefix is there already");
         }
         let not_rustup = match add_target(workspace)? {
@@ -68,7 +111,16 @@ impl GuestToolchain {
             Ok(()) => format!("rustup installed {TARGET}, but not into {}", active.sysroot.display()),
             Err(reason) => reason,
         };
-        match debian_prefix::ensure(&minimum) {
+        let check = |version: &str, prefix: &Path| {
+            if debian_prefix::version(version) < Some(minimum) {
+                return Err(format!("{version} is older than the {variant} this workspace needs"));
+            }
+            if !has_std(&prefix.join("usr/lib/rustlib").join(TARGET).join("lib")) {
+                return Err(format!("the packages hold no std for {TARGET} (libstd-rust-dev-wasm32)"));
+            }
+            Ok(())
+        };
+        match debian_prefix::ensure(&RUST, &variant, &check) {
             Ok(prefix) => debian(&active, &prefix, &not_rustup),
             Err(reason) => bail!(
                 "no compiler for {TARGET}: {not_rustup}; no Debian packages: {reason:#}; install one with `rustup target add {TARGET}`"
@@ -154,11 +206,7 @@ fn add_target(workspace: &Workspace) -> Result<std::result::Result<(), String>> 
 
 fn rustup(active: &Active, kind: Kind, why: String) -> Result<GuestToolchain> {
     let mut env = vec![("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS".to_owned(), RUSTFLAGS.to_owned())];
-    // Debian's wasi-libc, if the machine has it.
-    let include = Path::new("/usr/include/wasm32-wasip2");
-    if include.is_dir() {
-        env.extend(c_compiler(include)?);
-    }
+    env.extend(c_compiler(Path::new("/usr/include/wasm32-wasip2"))?);
     Ok(GuestToolchain { kind, rustc: active.sysroot.join("bin/rustc"), env, why })
 }
 
@@ -169,45 +217,66 @@ fn debian(active: &Active, prefix: &debian_prefix::Prefix, not_rustup: &str) -> 
     if !linker.is_file() {
         bail!("{} is missing: the rust toolchain is incomplete; reinstall it with rustup", linker.display());
     }
+    let rustc = prefix.program("rustc");
     let mut env = vec![
-        ("RUSTC".to_owned(), utf8(&prefix.rustc)?),
+        ("RUSTC".to_owned(), utf8(&rustc)?),
         // The linker starts `wasm-ld`, which is in `gcc-ld`.
         ("PATH".to_owned(), utf8(Path::new(&process::path_with(&[tools.clone(), tools.join("gcc-ld")])?))?),
         ("CARGO_TARGET_WASM32_WASIP2_LINKER".to_owned(), utf8(&linker)?),
         ("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS".to_owned(), RUSTFLAGS.to_owned()),
     ];
-    env.extend(c_compiler(&prefix.include)?);
-    Ok(GuestToolchain {
-        kind: Kind::Debian,
-        rustc: prefix.rustc.clone(),
-        env,
-        why: format!("{}; {not_rustup}", prefix.description),
+    env.extend(c_compiler(&prefix.path.join(INCLUDE))?);
+    Ok(GuestToolchain { kind: Kind::Debian, rustc, env, why: format!("{}; {not_rustup}", prefix.description) })
+}
+
+/// Variables for the `cc` crate: a clang of the machine that knows wasm, with the headers in `include` if they are there,
+/// else one in a prefix of its own. Empty where there is neither: only guests with C code need them, and theirs is the
+/// error then.
+fn c_compiler(include: &Path) -> Result<Vec<(String, String)>> {
+    if include.is_dir()
+        && let Some((clang, ar)) = machines_clang()
+    {
+        return c_variables(&clang, ar.as_deref(), include);
+    }
+    let prefix = match debian_prefix::existing(&C, "") {
+        Ok(Some(prefix)) => prefix,
+        _ => match debian_prefix::ensure(&C, "", &knows_wasm) {
+            Ok(prefix) => prefix,
+            Err(reason) => {
+                step(&format!("no C compiler for {TARGET}: {reason:#}"));
+                return Ok(Vec::new());
+            }
+        },
+    };
+    c_variables(&prefix.program("clang"), Some(&prefix.program("llvm-ar")), &prefix.path.join(INCLUDE))
+}
+
+/// Whether a fetched clang has what C guests need.
+fn knows_wasm(_version: &str, prefix: &Path) -> std::result::Result<(), String> {
+    let headers = prefix.join(INCLUDE).join("stdio.h");
+    if headers.is_file() { Ok(()) } else { Err(format!("the packages hold no C library for {TARGET} (wasi-libc)")) }
+}
+
+/// The machine's clang that knows wasm, and the archiver that goes with it.
+fn machines_clang() -> Option<(PathBuf, Option<PathBuf>)> {
+    let versions = (15..40).rev().map(|version| format!("-{version}"));
+    std::iter::once(String::new()).chain(versions).find_map(|suffix| {
+        let clang = process::find_program(&format!("clang{suffix}"))?;
+        let targets = process::output(Command::new(&clang).arg("--print-targets")).ok()?;
+        targets.contains("wasm32").then(|| (clang, process::find_program(&format!("llvm-ar{suffix}"))))
     })
 }
 
-/// Variables for the `cc` crate when the machine has a clang that knows wasm; empty otherwise. Only guests with C
-/// code need them, and theirs is the error then.
-fn c_compiler(include: &Path) -> Result<Vec<(String, String)>> {
-    let versions = (15..40).rev().map(|version| format!("-{version}"));
-    for suffix in std::iter::once(String::new()).chain(versions) {
-        let Some(clang) = process::find_program(&format!("clang{suffix}")) else {
-            continue;
-        };
-        let knows_wasm = process::output(Command::new(&clang).arg("--print-targets"));
-        if !knows_wasm.is_ok_and(|targets| targets.contains("wasm32")) {
-            continue;
-        }
-        let mut env = vec![
-            ("CC_wasm32_wasip2".to_owned(), utf8(&clang)?),
-            ("CFLAGS_wasm32_wasip2".to_owned(), format!("--target={TARGET} -isystem {}", utf8(include)?)),
-            ("RQUICKJS_SYS_NO_WASI_SDK".to_owned(), "1".to_owned()),
-        ];
-        if let Some(ar) = process::find_program(&format!("llvm-ar{suffix}")) {
-            env.push(("AR_wasm32_wasip2".to_owned(), utf8(&ar)?));
-        }
-        return Ok(env);
+fn c_variables(clang: &Path, ar: Option<&Path>, include: &Path) -> Result<Vec<(String, String)>> {
+    let mut env = vec![
+        ("CC_wasm32_wasip2".to_owned(), utf8(clang)?),
+        ("CFLAGS_wasm32_wasip2".to_owned(), format!("--target={TARGET} -isystem {}", utf8(include)?)),
+        ("RQUICKJS_SYS_NO_WASI_SDK".to_owned(), "1".to_owned()),
+    ];
+    if let Some(ar) = ar {
+        env.push(("AR_wasm32_wasip2".to_owned(), utf8(ar)?));
     }
-    Ok(Vec::new())
+    Ok(env)
 }
 
 fn utf8(path: &Path) -> Result<String> {

@@ -1,0 +1,78 @@
+//! The globals that scripts expect beyond the language: timers, console, URL and the like.
+//!
+//! The engine has `atob`, `btoa`, `queueMicrotask`, `performance` and `DOMException`. The rest is JavaScript in `shims/`,
+//! over the few functions here; each shim is a function that takes these. The last one freezes all of it, so that one
+//! script can not change what another one calls.
+
+use std::rc::Rc;
+
+use rquickjs::context::EvalOptions;
+use rquickjs::{Ctx, Function, Object, Result, TypedArray, Value};
+
+use crate::host::{Host, Level};
+use crate::timers;
+
+const SHIMS: &[(&str, &str)] = &[
+    ("console", include_str!("shims/console.js")),
+    ("timers", include_str!("shims/timers.js")),
+    ("encoding", include_str!("shims/encoding.js")),
+    ("crypto", include_str!("shims/crypto.js")),
+    ("clone", include_str!("shims/clone.js")),
+    ("url", include_str!("shims/url.js")),
+    ("freeze", include_str!("shims/freeze.js")),
+];
+
+/// The most random bytes that are given at once, as in browsers.
+const RANDOM_BYTES: usize = 65_536;
+
+pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<()> {
+    let native = Object::new(ctx.clone())?;
+    let (start, stop) = timers::functions(ctx, host)?;
+    native.set("startTimer", start)?;
+    native.set("stopTimer", stop)?;
+    let console = Rc::clone(host);
+    native.set(
+        "console",
+        Function::new(ctx.clone(), move |level: u8, message: String| {
+            let level = match level {
+                0 => Level::Debug,
+                1 => Level::Info,
+                2 => Level::Warn,
+                _ => Level::Error,
+            };
+            console.console(level, &message);
+        })?,
+    )?;
+    let random = Rc::clone(host);
+    native.set(
+        "random",
+        Function::new(ctx.clone(), move |ctx: Ctx<'js>, length: usize| {
+            let mut bytes = vec![0; length.min(RANDOM_BYTES)];
+            random.random(&mut bytes);
+            TypedArray::<u8>::new(ctx, bytes)
+        })?,
+    )?;
+    native.set(
+        "encode",
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, text: String| TypedArray::<u8>::new(ctx, text.into_bytes()))?,
+    )?;
+    native.set(
+        "decode",
+        Function::new(ctx.clone(), |bytes: TypedArray<'js, u8>, fatal: bool| {
+            // SAFETY: no script runs while the slice is used, so nothing writes to the buffer or detaches it.
+            let bytes = unsafe { bytes.as_bytes() }.unwrap_or_default();
+            match std::str::from_utf8(bytes) {
+                Ok(text) => Some(text.to_owned()),
+                Err(_) if fatal => None,
+                Err(_) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            }
+        })?,
+    )?;
+    for (name, source) in SHIMS {
+        let mut options = EvalOptions::default();
+        options.filename = Some(format!("atoll:{name}"));
+        let shim: Function<'js> = ctx.eval_with_options(*source, options)?;
+        shim.call::<_, Value<'js>>((native.clone(),))?;
+    }
+    Ok(())
+}
