@@ -61,7 +61,7 @@ fn edits_that_can_not_be_made_change_nothing() {
         (json!([{"oldText": "a", "newText": "y"}]), "2 times"),
         (json!([{"oldText": "", "newText": "y"}]), "empty"),
         (json!([{"oldText": "b", "newText": "b"}]), "as it is"),
-        (json!([]), "edits must have at least one edit"),
+        (json!([]), "edits: [] has less than 1 item"),
         (json!([{"oldText": "a\nb", "newText": "x"}, {"oldText": "b\na", "newText": "y"}]), "overlap"),
         (json!([{"oldText": "b", "newText": "good"}, {"oldText": "zzz", "newText": "y"}]), "not found"),
     ] {

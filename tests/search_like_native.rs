@@ -68,7 +68,7 @@ fn grep_finds_what_ripgrep_finds() {
         json!({"pattern": "gr\u{fc}n|stra\u{df}e", "ignoreCase": true}),
         json!({"pattern": "Copyright \\(c\\) \\d{4}", "ignoreCase": true, "glob": "LICENSE*"}),
         json!({"pattern": "fn main() {", "literal": true, "glob": "!**/tests/**"}),
-        json!({"pattern": "extern \"C\"", "context": 2, "glob": "**/src/**/*.rs"}),
+        json!({"pattern": "repr\\(transparent\\)", "context": 2, "glob": "**/src/**/*.rs"}),
         json!({"pattern": "[^\\x00-\\x7f]{6}", "glob": "*.{md,txt}"}),
         json!({"pattern": "edition = \"2015\""}),
         json!({"pattern": "\\bzzz_never_there\\b"}),

@@ -147,14 +147,18 @@ proptest! {
         let effective = Effective::intersect(&manifest(a.clone()), Some(&b));
         // Never for a program that may not be started.
         prop_assert!(!both || effective.check_process(program, &arguments).is_ok());
-        // The command in the hint really gives it.
-        if x && !both {
+        // The command in the hint really gives it, for a program that may be started; and it starts no other command.
+        if x && !both && effective.check_process(program, &arguments).is_ok() {
             let denied = effective.check_env(program, &arguments, &name).unwrap_err();
             let argument = denied.hint.rsplit(' ').next().unwrap().trim_matches('\'').to_owned();
             let mut more = b;
             more.add(&programs(&[&argument]));
-            let effective = Effective::intersect(&manifest(a), Some(&more));
-            prop_assert_eq!(effective.check_env(program, &arguments, &name), Ok(()));
+            let with_it = Effective::intersect(&manifest(a), Some(&more));
+            prop_assert_eq!(with_it.check_env(program, &arguments, &name), Ok(()));
+            for other in [&["a"][..], &["b", "a"], &[]] {
+                let (before, after) = (effective.check_process(program, other), with_it.check_process(program, other));
+                prop_assert_eq!(before.is_ok(), after.is_ok());
+            }
         }
     }
 

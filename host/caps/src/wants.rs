@@ -447,22 +447,33 @@ impl Wants {
     }
 }
 
-/// Adds a program. Variables for one that is there already, whatever arguments it may have, are added to that: they must not
-/// bring it other arguments.
+/// Adds a program. Variables for one that may be started already are added for the arguments that it may have: they must not
+/// bring it others.
 fn add_process(list: &mut Vec<ProcessWant>, more: &ProcessWant) {
-    let is_known = |known: &&mut ProcessWant| known.command.program == more.command.program;
-    let mut known: Vec<&mut ProcessWant> = list.iter_mut().filter(is_known).collect();
-    if more.env.is_empty() || more.command.arguments.is_some() || known.is_empty() {
-        if !list.contains(more) {
-            list.push(more.clone());
+    let command = &more.command;
+    let program = command.program.to_string();
+    let is_there = |known: &&ProcessWant| known.command.program == command.program;
+    let covers = |known: &&ProcessWant| known.command.program.matches(&program);
+    let mut added: Vec<ProcessWant> = Vec::new();
+    if !more.env.is_empty()
+        && command.arguments.is_none()
+        && list.iter().any(|known| is_there(&known) || covers(&known))
+    {
+        for want in list.iter_mut().filter(|known| known.command.program == command.program) {
+            let new = more.env.iter().filter(|name| !want.env.contains(name)).cloned().collect::<Vec<_>>();
+            want.env.extend(new);
         }
-        return;
+        // Under another name, or as one of all programs.
+        for known in list.iter().filter(|known| !is_there(known) && covers(known)) {
+            let command = CommandPattern { arguments: known.command.arguments.clone(), ..command.clone() };
+            added.push(ProcessWant { command, ..more.clone() });
+        }
+    } else {
+        added.push(more.clone());
     }
-    for want in &mut known {
-        for name in &more.env {
-            if !want.env.contains(name) {
-                want.env.push(name.clone());
-            }
+    for want in added {
+        if !list.contains(&want) {
+            list.push(want);
         }
     }
 }
