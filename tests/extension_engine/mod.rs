@@ -16,8 +16,8 @@ fn no_limits() -> Value {
     json!({})
 }
 
-fn passed(outcome: Result<Outcome, Error>) {
-    assert_eq!(outcome, Ok(Outcome::Pass));
+fn passed(outcome: &Result<Outcome, Error>) {
+    assert_eq!(outcome, &Ok(Outcome::Pass));
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn answers_come_back_as_they_were_given() {
     assert!(subscription.wants(EventKind::ToolCall) && !subscription.wants(EventKind::TurnEnd));
     assert_eq!((&subscription.unknown[..], subscription.commands.len()), (&["tomorrow".to_owned()][..], 1));
 
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
     let blocked = Outcome::Block { reason: Some("not here".to_owned()), terminate: true };
     assert_eq!(ask_about(&extension, "rm -rf /").await, Ok(blocked));
     let rewritten = Outcome::Rewrite(json!({"command": "SHOUT"}));
@@ -56,7 +56,7 @@ async fn answers_come_back_as_they_were_given() {
     assert_eq!(ask_about(&extension, "broken").await, Err(Error::Failed("out of order".to_owned())));
 
     let output = ToolOutput { content: vec![Content::text("old")], ..ToolOutput::default() };
-    let Ok(Outcome::Patch(patch)) = extension.ask(Event::ToolResult(call("c", "ls"), output), 0).await else {
+    let Ok(Outcome::Patch(patch)) = extension.ask(Event::ToolResult(call("c", "ls"), Box::new(output)), 0).await else {
         panic!("no patch")
     };
     assert_eq!((patch.content, patch.is_error, patch.details), (Some(vec![Content::text("new")]), Some(true), None));
@@ -86,13 +86,13 @@ async fn handlers_begin_in_order_and_do_not_wait_for_each_other() {
     for number in 0..20 {
         assert!(extension.tell(Event::other(EventKind::TurnStart, json!({"turnIndex": number}))));
     }
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
     let turns = world.stage.told("turn-start", 20).await;
     let order: Vec<u64> = turns.iter().map(|turn| turn["turnIndex"].as_u64().unwrap()).collect();
     assert_eq!(order, (0..20).collect::<Vec<_>>());
     assert!(!slow.is_finished(), "it waits for the person");
     world.stage.answer(true);
-    passed(slow.await.unwrap());
+    passed(&slow.await.unwrap());
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn the_time_of_a_person_is_not_the_handlers() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!asking.is_finished());
     world.stage.answer(true);
-    passed(asking.await.unwrap());
+    passed(&asking.await.unwrap());
     assert_eq!(never.await.unwrap(), Err(Error::Limit { name: "event-ms".to_owned(), value: 50 }));
 }
 
@@ -133,7 +133,7 @@ async fn a_handler_that_takes_too_long_is_told_so_and_the_others_go_on() {
     let late = ask_about(&extension, "long").await;
     assert_eq!(late, Err(Error::Limit { name: "event-ms".to_owned(), value: 100 }));
     world.stage.told("let go", 1).await;
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn one_that_dies_is_started_again_by_itself() {
     let error = ask_about(&extension, "die").await.unwrap_err();
     assert!(error.to_string().contains("no more"), "{error}");
     // Waited for, although it is not there yet.
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
     let starts = world.stage.told("start", 2).await;
     assert_eq!((&starts[0]["reason"], &starts[1]["reason"]), (&json!("startup"), &json!("restart")));
     let failures = world.stage.failures(1).await;
@@ -217,7 +217,7 @@ async fn tools_of_an_extension_run_in_its_one_instance() {
         "tools": [{"name": "added", "steps": [{"told": true}]}],
     });
     let (extension, plugin) = world.started(&settings).await;
-    passed(extension.ask(Event::other(EventKind::TurnEnd, json!({"n": 1})), 0).await);
+    passed(&extension.ask(Event::other(EventKind::TurnEnd, json!({"n": 1})), 0).await);
     let (tools, runner) = plugin.tools.as_ref().unwrap();
     assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["puppet"]);
     let output = runner.call(invocation(&world, "c", &json!([{"told": true}])), Arc::new(|_, _| {})).await.unwrap();
@@ -238,8 +238,8 @@ async fn calls_know_what_is_around_them() {
             {"steps": [{"call": {"tool": "ls"}}, {"call": {"tool": "ls"}}]}]},
     });
     let (extension, plugin) = world.started(&settings).await;
-    passed(extension.ask(Event::ToolCall(call("c", "twice")), 2).await);
-    passed(extension.ask(Event::ToolCall(call("c", "own")), 4).await);
+    passed(&extension.ask(Event::ToolCall(call("c", "twice")), 2).await);
+    passed(&extension.ask(Event::ToolCall(call("c", "own")), 4).await);
     let (_, runner) = plugin.tools.as_ref().unwrap();
     let steps = json!([{"call": {"tool": "ls", "own": true}}]);
     runner.call(invocation(&world, "c", &steps), Arc::new(|_, _| {})).await.unwrap();
@@ -449,7 +449,7 @@ async fn tools_that_one_adds_again_after_its_death_stay_and_others_are_withdrawn
     extension.run_command("more".to_owned(), String::new()).await.unwrap();
     ask_about(&extension, "die").await.unwrap_err();
     world.stage.told("start", 2).await;
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
     while world.stage.table.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -490,7 +490,7 @@ async fn a_handler_hears_of_a_call_that_it_makes_itself() {
     });
     let (extension, _plugin) = world.started(&settings).await;
     *world.stage.looks.lock().unwrap() = Some(Arc::clone(&extension));
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
     let looked = world.stage.table.lock().unwrap().join("\n");
     assert!(looked.contains("looked: Ok(Block { reason: Some(\"its own\")"), "{looked}");
 }
@@ -502,7 +502,7 @@ async fn one_that_does_one_thing_at_a_time_is_not_asked_about_its_own_call() {
     assert!(extension.subscription().wants(EventKind::ToolCall));
     *world.stage.looks.lock().unwrap() = Some(Arc::clone(&extension));
     // It answers in the end, and at once: had it been asked, it would have waited for itself.
-    passed(ask_about(&extension, "ls").await);
+    passed(&ask_about(&extension, "ls").await);
     let looked = world.stage.table.lock().unwrap().join("\n");
     assert!(looked.contains("Unavailable") && looked.contains("one thing at a time"), "{looked}");
 }

@@ -60,7 +60,7 @@ impl Hook for ExtensionHook {
         let kind = EventKind::ToolResult;
         Box::pin(async move {
             let depth = call.depth;
-            match self.extension.ask(Event::ToolResult(call, output), depth).await {
+            match self.extension.ask(Event::ToolResult(call, Box::new(output)), depth).await {
                 Ok(Outcome::Pass) => Ok(ResultPatch::default()),
                 Ok(Outcome::Patch(patch)) => Ok(patch),
                 Ok(other) => Err(self.failed(kind, Self::misfit(kind, &other))),

@@ -200,7 +200,7 @@ pub enum Event {
     /// A call is about to run.
     ToolCall(CallEvent),
     /// A call has run.
-    ToolResult(CallEvent, ToolOutput),
+    ToolResult(CallEvent, Box<ToolOutput>),
     /// Another extension said something.
     Bus {
         /// Its topic.
