@@ -36,7 +36,7 @@ fn the_demo_leaves_nothing_behind() {
     let sandbox = Sandbox::new();
     sandbox.atoll().args(["demo", "--fast"]).run().ok();
     assert_eq!(sandbox.session_files().len(), 0);
-    for folder in ["work", "tmp"] {
+    for folder in ["project", "tmp"] {
         let left: Vec<_> =
             std::fs::read_dir(sandbox.root().join(folder)).unwrap().flatten().map(|e| e.path()).collect();
         let left: Vec<_> = left.iter().filter(|path| path.to_string_lossy().contains("atoll-demo-")).collect();

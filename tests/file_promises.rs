@@ -43,7 +43,7 @@ fn no_spelling_of_a_path_leads_out_of_the_workspace() {
         "../outside/secret.txt/",
         "../outside/secret.txt/.",
         "..//outside///secret.txt",
-        "../work/../outside/secret.txt",
+        "../project/../outside/secret.txt",
         "../outside",
         "../outside/",
         "..",

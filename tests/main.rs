@@ -43,6 +43,7 @@ mod plugin_cache;
 mod plugin_install;
 mod plugin_management;
 mod print_mode;
+mod print_mode_sessions;
 mod process_variables;
 mod project_trust;
 mod provider_faults;

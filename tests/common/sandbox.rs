@@ -20,7 +20,7 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     pub(crate) fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("atoll-test-").tempdir().unwrap();
-        for name in ["home/.atoll", "work", "tmp"] {
+        for name in ["home/.atoll", "project", "tmp"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
         Self { folder }
@@ -33,7 +33,7 @@ impl Sandbox {
 
     /// The workspace.
     pub(crate) fn work(&self) -> PathBuf {
-        self.root().join("work")
+        self.root().join("project")
     }
 
     pub(crate) fn atoll_home(&self) -> PathBuf {

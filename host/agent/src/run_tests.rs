@@ -6,7 +6,7 @@ use std::{
 use atoll_table::{
     Invocation, Progress, Table, ToolOutput, ToolRunner,
     model::{DoneReason, ModelProvider},
-    tool::{Annotations, ExecutionMode, Exposure, Tool},
+    tool::Tool,
 };
 use futures::{
     FutureExt as _,
@@ -67,21 +67,7 @@ impl ToolRunner for Restless {
 type Seen = Arc<Mutex<Vec<String>>>;
 
 fn agent(restless: &Arc<Restless>, session: Session) -> (Agent, Seen) {
-    let tool = Tool {
-        name: "work".to_owned(),
-        label: String::new(),
-        description: String::new(),
-        parameters: serde_json::json!({"type": "object"}),
-        output_schema: None,
-        prompt_snippet: None,
-        prompt_guidelines: Vec::new(),
-        exposure: Exposure::Direct,
-        default_active: true,
-        execution_mode: ExecutionMode::Parallel,
-        namespace: None,
-        annotations: Annotations::default(),
-        prepares: true,
-    };
+    let tool = Tool { prepares: true, ..Tool::new("work", serde_json::json!({"type": "object"})) };
     let runner: Arc<dyn ToolRunner> = Arc::<Restless>::clone(restless);
     let mut table = Table::new();
     table.register("p", vec![tool], &runner).unwrap();

@@ -29,21 +29,7 @@ pub(crate) fn runner() -> Arc<dyn ToolRunner> {
 }
 
 pub(crate) fn tool(name: &str) -> Tool {
-    Tool {
-        name: name.to_owned(),
-        label: name.to_owned(),
-        description: String::new(),
-        parameters: json!({"type": "object"}),
-        output_schema: None,
-        prompt_snippet: None,
-        prompt_guidelines: Vec::new(),
-        exposure: Exposure::Direct,
-        default_active: true,
-        execution_mode: ExecutionMode::Parallel,
-        namespace: None,
-        annotations: Annotations::default(),
-        prepares: false,
-    }
+    Tool::new(name, json!({"type": "object"}))
 }
 
 pub(crate) fn exposed(name: &str, exposure: Exposure) -> Tool {

@@ -96,6 +96,27 @@ pub struct Tool {
     pub prepares: bool,
 }
 
+impl Tool {
+    /// A tool that is called by its name and nothing else, active, and for everybody.
+    pub fn new(name: &str, parameters: Value) -> Self {
+        Self {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            description: String::new(),
+            parameters,
+            output_schema: None,
+            prompt_snippet: None,
+            prompt_guidelines: Vec::new(),
+            exposure: Exposure::Direct,
+            default_active: true,
+            execution_mode: ExecutionMode::Parallel,
+            namespace: None,
+            annotations: Annotations::default(),
+            prepares: false,
+        }
+    }
+}
+
 /// Whether `name` may name a tool: 1 to 64 of `A-Z a-z 0-9 _ -`, the set every model API accepts.
 pub fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
