@@ -310,18 +310,8 @@ fn builtins() -> Vec<atoll_engine::Builtin> {
 #[test]
 fn what_is_embedded_of_built_in_plugins_is_what_they_say() {
     let sandbox = Sandbox::new();
-    let nowhere = sandbox.root().join("nowhere");
-    let host = atoll_engine::PluginHost::new(atoll_engine::Places {
-        cwd: nowhere.clone(),
-        home: nowhere.clone(),
-        atoll_home: nowhere.clone(),
-        cache: nowhere.clone(),
-        sessions: nowhere.clone(),
-        spill: nowhere,
-        skills: Vec::new(),
-        shell: None,
-    })
-    .unwrap();
+    let places = atoll_engine::Places::all_in(&sandbox.root().join("nowhere"));
+    let host = atoll_engine::PluginHost::new(places).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let listed = list(&sandbox).silent().json();
     let listed = listed.as_array().unwrap();

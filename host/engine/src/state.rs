@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
 };
 
@@ -57,20 +57,25 @@ pub struct Places {
 }
 
 impl Places {
-    /// A workspace and nothing else.
-    #[cfg(test)]
-    pub(crate) fn of_workspace(cwd: &std::path::Path) -> Self {
-        let nowhere = PathBuf::new;
+    /// Everything in one directory: for a host whose plugins only say what they are.
+    pub fn all_in(directory: &Path) -> Self {
+        let there = || directory.to_owned();
         Self {
-            cwd: cwd.to_owned(),
-            home: nowhere(),
-            atoll_home: nowhere(),
-            cache: nowhere(),
-            sessions: nowhere(),
-            spill: nowhere(),
+            cwd: there(),
+            home: there(),
+            atoll_home: there(),
+            cache: there(),
+            sessions: there(),
+            spill: there(),
             skills: Vec::new(),
             shell: None,
         }
+    }
+
+    /// A workspace and nothing else.
+    #[cfg(test)]
+    pub(crate) fn of_workspace(cwd: &Path) -> Self {
+        Self { cwd: cwd.to_owned(), ..Self::all_in(Path::new("")) }
     }
 
     /// What the project in the working directory says of itself: what decides about its settings, plugins and skills.

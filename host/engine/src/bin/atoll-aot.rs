@@ -77,18 +77,7 @@ fn compile(engine: &Engine, out: &Path, folder: &Path, component: &Path) -> Resu
 
 /// What plugins are asked in. They may use nothing while they describe themselves, so none of the places is looked at.
 fn host(out: &Path) -> Result<PluginHost, String> {
-    let nowhere = out.join("none");
-    let places = Places {
-        cwd: nowhere.clone(),
-        home: nowhere.clone(),
-        atoll_home: nowhere.clone(),
-        cache: nowhere.clone(),
-        sessions: nowhere.clone(),
-        spill: nowhere,
-        skills: Vec::new(),
-        shell: None,
-    };
-    PluginHost::new(places).map_err(|error| error.to_string())
+    PluginHost::new(Places::all_in(&out.join("none"))).map_err(|error| error.to_string())
 }
 
 /// Asks the plugin behind an image what it is.

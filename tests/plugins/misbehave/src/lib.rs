@@ -94,36 +94,14 @@ impl Tool for Misbehave {
                 }
             }
             "spawn-loud" => {
-                let child = process::spawn(process::Command {
-                    program: target,
-                    arguments: Vec::new(),
-                    cwd: None,
-                    env: Vec::new(),
-                    clear_env: false,
-                    stdin: process::Input::Null,
-                    output: process::Output::Merged,
-                    linger_ms: 0,
-                    spill: None,
-                })
-                .await?;
+                let child = process::spawn(command(target, Vec::new())).await?;
                 let mut output = child.stdout();
                 while atoll_plugin::next_chunk(&mut output, 65_536).await.is_some() {}
                 let exit = child.wait().await?;
                 return Ok(ToolOutput::text(format!("exit {}", exit.code)));
             }
             "spawn-with" => {
-                let child = process::spawn(process::Command {
-                    program: target,
-                    arguments: Vec::new(),
-                    cwd: None,
-                    env: env.into_iter().collect(),
-                    clear_env: false,
-                    stdin: process::Input::Null,
-                    output: process::Output::Merged,
-                    linger_ms: 0,
-                    spill: None,
-                })
-                .await?;
+                let child = process::spawn(command(target, env.into_iter().collect())).await?;
                 let mut output = child.stdout();
                 let mut text = Vec::new();
                 while let Some(piece) = atoll_plugin::next_chunk(&mut output, 65_536).await {
@@ -287,6 +265,21 @@ impl Tool for Meet {
             clock::sleep(5).await;
         }
         Ok(ToolOutput::text(format!("{} met {}", arguments.me, arguments.other)))
+    }
+}
+
+/// A program with these variables and nothing else.
+fn command(program: String, env: Vec<(String, String)>) -> process::Command {
+    process::Command {
+        program,
+        arguments: Vec::new(),
+        cwd: None,
+        env,
+        clear_env: false,
+        stdin: process::Input::Null,
+        output: process::Output::Merged,
+        linger_ms: 0,
+        spill: None,
     }
 }
 
