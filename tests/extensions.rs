@@ -255,7 +255,17 @@ fn a_handler_that_always_wants_one_more_request_does_not_get_it_for_ever() {
     sandbox.model_behind(&server);
     let names = sandbox.puppets(&[("more", go_on)]);
     let run = sandbox.atoll().args(names).args(["-p", "hello"]).run().ok();
-    assert!(run.stderr.contains("50 requests in a row"), "{run:#?}");
+    assert!(run.stderr.contains("the extension more failed at turn-end: 50 requests in a row"), "{run:#?}");
+    assert_eq!(server.bodies().len(), 51);
+    // Nor does one that has something said at the end of each run as well: all are counted together.
+    let steps = json!([{"send": {"text": "again", "delivery": "followUp"}}]);
+    let both =
+        json!({"events": ["turn-end"], "answers": {"turn-end": [{"steps": steps, "reply": {"continue": true}}]}});
+    let server = Server::start((0..120).map(|number| Reply::text(&number.to_string())).collect());
+    let sandbox = Sandbox::new();
+    sandbox.model_behind(&server);
+    let names = sandbox.puppets(&[("more", both)]);
+    sandbox.atoll().args(names).args(["-p", "hello"]).run().ok();
     assert_eq!(server.bodies().len(), 51);
 }
 

@@ -299,6 +299,22 @@ async fn commands_run_and_say_how_they_could_go_on() {
 }
 
 #[tokio::test]
+async fn one_that_is_stopped_while_it_starts_does_not_come_up_after_all() {
+    let world = World::new(no_limits());
+    let settings = json!({"record": "entry", "events": ["tool-call"], "start": [{"sleep": 1_000}]});
+    let loaded = world.puppet("puppet", &settings).await;
+    let extension = Arc::clone(loaded.extension.as_ref().unwrap());
+    let starting = tokio::spawn({
+        let extension = Arc::clone(&extension);
+        async move { extension.start(StartReason::Startup).await }
+    });
+    world.stage.told("start", 1).await;
+    extension.stop().await;
+    assert_eq!(starting.await.unwrap().unwrap_err().code(), "unavailable");
+    assert_eq!(ask_about(&extension, "ls").await.unwrap_err().code(), "unavailable");
+}
+
+#[tokio::test]
 async fn it_ends_in_order_and_then_answers_nothing() {
     let world = World::new(no_limits());
     let (extension, plugin) = world.started(&json!({"events": ["tool-call"], "record": "entry"})).await;

@@ -3,11 +3,14 @@
 //!
 //! No lock here may be held while something is awaited.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock,
+    atomic::{AtomicU32, Ordering},
+};
 
 use atoll_table::{Error, model::ModelProvider};
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{models::Chosen, prompt, queue::Queue, session::SharedSession};
@@ -47,7 +50,8 @@ struct Shared {
     /// Stops what runs; none while nothing does.
     run: Mutex<Option<CancellationToken>>,
     idle: watch::Sender<bool>,
-    due: Notify,
+    /// How many answers in a row there were without a call.
+    urged: AtomicU32,
     ending: CancellationToken,
 }
 
@@ -79,7 +83,7 @@ impl Conversation {
             instructions: RwLock::default(),
             run: Mutex::default(),
             idle: watch::Sender::new(true),
-            due: Notify::new(),
+            urged: AtomicU32::new(0),
             ending: CancellationToken::new(),
         };
         Self { session: session.into(), queue, shared: Arc::new(shared) }
@@ -122,14 +126,18 @@ impl Conversation {
         }
     }
 
-    /// Tells whoever runs things that something waits that does not wait for the user.
-    pub(crate) fn wake(&self) {
-        self.shared.due.notify_one();
+    /// Counts an answer after which the model wants nothing more; or begins to count anew, for the user or the model does.
+    pub(crate) fn count_urged(&self, one_more: bool) {
+        if one_more {
+            self.shared.urged.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.shared.urged.store(0, Ordering::Relaxed);
+        }
     }
 
-    /// Waits until [`Queue::is_due`] may have become true.
-    pub async fn woken(&self) {
-        self.shared.due.notified().await;
+    /// Whether more than so many answers were had since the user or the model wanted one.
+    pub(crate) fn is_urged_beyond(&self, most: u32) -> bool {
+        self.shared.urged.load(Ordering::Relaxed) > most
     }
 
     /// Has the host end in order, once nothing runs.

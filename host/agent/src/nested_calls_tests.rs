@@ -231,7 +231,7 @@ impl Hook for Changes {
 async fn hooks_see_every_call_whoever_makes_it() {
     let (pipeline, tools) = pipeline();
     let hook = Arc::new(Changes(Mutex::default()));
-    pipeline.add_hook(Arc::<Changes>::clone(&hook));
+    pipeline.set_hooks(vec![Arc::<Changes>::clone(&hook)]);
     let ready = pipeline.ready(Caller::Person, "p", "echo", json!({"text": 1})).await.unwrap();
     let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
     assert_eq!(done.output.content, [Content::text("two")]);

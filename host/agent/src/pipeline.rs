@@ -157,12 +157,6 @@ impl Pipeline {
         change(&mut self.shared.table.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a hook after those there are. It sees every call from then on.
-    pub fn add_hook(&self, hook: Arc<dyn Hook>) {
-        let mut hooks = self.shared.hooks.write().unwrap_or_else(PoisonError::into_inner);
-        *hooks = hooks.iter().cloned().chain([hook]).collect();
-    }
-
     /// Puts these hooks in place of those there are. Calls that are under way end with those they began with.
     pub fn set_hooks(&self, hooks: Vec<Arc<dyn Hook>>) {
         *self.shared.hooks.write().unwrap_or_else(PoisonError::into_inner) = hooks.into();

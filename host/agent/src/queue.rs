@@ -117,11 +117,6 @@ impl Queue {
         self.lines(|lines| lines.next_turn.drain(..).collect())
     }
 
-    /// Whether there is something that does not wait for the user.
-    pub fn is_due(&self) -> bool {
-        self.lines(|lines| !lines.steering.is_empty() || !lines.follow_up.is_empty())
-    }
-
     /// Whether anything waits.
     pub fn is_empty(&self) -> bool {
         self.lines(|lines| lines.steering.is_empty() && lines.follow_up.is_empty() && lines.next_turn.is_empty())
@@ -188,9 +183,8 @@ mod tests {
         let queue = Queue::new(QueueMode::All, QueueMode::All);
         queue.push(said("a"), Delivery::Steer).unwrap();
         queue.push(said("b"), Delivery::Steer).unwrap();
-        assert!(queue.is_due());
         assert_eq!(texts(&queue.take_steering()), ["a", "b"]);
-        assert!(!queue.is_due());
+        assert!(queue.is_empty());
     }
 
     #[test]

@@ -4,11 +4,11 @@
 
 mod calls;
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use atoll_table::{
     Content, Error,
-    extension::EventKind,
+    extension::{EventKind, Extension},
     model::{ModelEvent, ModelRequest, PromptMessage, ThinkingLevel},
 };
 use futures::StreamExt as _;
@@ -146,10 +146,11 @@ impl Agent {
     /// As [`Self::prompt`].
     pub async fn settle(&self) -> Result<Option<Outcome>, SessionError> {
         let mut last = None;
-        for _ in 0..MOST_URGED {
+        // What waits once there were too many requests stays where it is.
+        while !self.conversation.is_urged_beyond(MOST_URGED) {
             let waiting = self.conversation.queue.take_at_end();
             if waiting.is_empty() {
-                return Ok(last);
+                break;
             }
             self.tell_queue();
             let outcome = self.run(Beginning::Waiting(waiting)).await?;
@@ -157,10 +158,9 @@ impl Agent {
             let ends = outcome.aborted || failed;
             last = Some(outcome);
             if ends {
-                return Ok(last);
+                break;
             }
         }
-        self.report_urged();
         Ok(last)
     }
 
@@ -211,6 +211,7 @@ impl Agent {
         })?;
         let waiting = match beginning {
             Beginning::Prompt(content) => {
+                self.conversation.count_urged(false);
                 [Waiting::User(content)].into_iter().chain(self.conversation.queue.take_next_turn()).collect()
             }
             Beginning::Waiting(waiting) => waiting,
@@ -224,7 +225,7 @@ impl Agent {
         if is_changed {
             self.conversation.set_instructions(Some(prompt));
         }
-        let (mut index, mut urged) = (0, 0);
+        let mut index = 0;
         self.tell_turn(index);
         // Extensions may have changed what there is.
         let active = self.pipeline.table(|table| table.active());
@@ -246,12 +247,11 @@ impl Agent {
             let results = run.turn.results.clone();
             (self.sink)(&Event::TurnEnd { message: Message::Assistant(answer.clone()), tool_results: results });
             let mut goes_on = goes_on?;
-            // Counted are requests that the model did not ask for by calling a tool.
-            urged = if goes_on { 0 } else { urged + 1 };
+            self.conversation.count_urged(!goes_on);
             goes_on |= self.add_to_turn(EventKind::TurnEnd, &answer, index, run).await?;
             let is_over = |run: &Run| run.stop.is_cancelled() || answer.stop_reason == StopReason::Aborted;
             let mut waiting = Vec::new();
-            if urged > MOST_URGED {
+            if self.conversation.is_urged_beyond(MOST_URGED) {
                 // What waits stays where it is.
                 self.report_urged();
                 return Ok(Outcome { aborted: is_over(run), answer: Some(answer) });
@@ -282,10 +282,14 @@ impl Agent {
     /// Says that extensions wanted one more request too often.
     fn report_urged(&self) {
         let reason = format!(
-            "{MOST_URGED} requests in a row were made because extensions wanted one more; the run ends here; see what \
-             they do at turn-end, agent-before-settle and agent-settled"
+            "{MOST_URGED} requests in a row were made because an extension wanted one more, and no more are; send a prompt \
+             to go on"
         );
-        self.extensions.report("extensions", Some(EventKind::TurnEnd), &Error::Failed(reason));
+        let urging = [EventKind::TurnEnd, EventKind::AgentBeforeSettle, EventKind::AgentSettled];
+        let may_have = |one: &Arc<dyn Extension>| urging.iter().any(|kind| one.subscription().wants(*kind));
+        let all = self.extensions.all();
+        let names: Vec<&str> = all.iter().filter(|one| may_have(one)).map(|one| one.name()).collect();
+        self.extensions.report(&names.join(" or "), Some(EventKind::TurnEnd), &Error::Failed(reason));
     }
 
     fn tell_turn(&self, index: u32) {

@@ -14,7 +14,7 @@ use atoll_agent::{
     secrets::Secrets,
     settings::{BashSandbox, Settings},
 };
-use atoll_caps::{Effective, Grants, shell_word};
+use atoll_caps::{Capability, Effective, Grants, shell_word};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, SeenComponent, UserPlugin};
 use atoll_table::{Error, Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
@@ -32,6 +32,11 @@ use crate::{
     signals::Stop,
     terminal,
 };
+
+/// What a plugin that the user names for one run is granted, if its manifest asks for it: what it may do in the session. The
+/// README and the threat model list the same.
+const NAMED: [Capability; 6] =
+    [Capability::Table, Capability::Session, Capability::Models, Capability::Ui, Capability::Store, Capability::Bus];
 
 /// The parts that every command which runs plugins needs.
 pub(crate) struct Parts {
@@ -164,7 +169,11 @@ impl Parts {
         for Loaded { origin, replaces, plugin, is_named } in others {
             let who = Registration::new(plugin.name.clone(), origin).replacing(replaces);
             if let Err(error) = register(&mut table, who, &plugin) {
+                if is_named {
+                    return Err(error).with_context(|| format!("-e: the plugin {}", plugin.name));
+                }
                 terminal::note(format_args!("the plugin {} is left out: {error}", plugin.name));
+                continue;
             }
             if let Some(extension) = &plugin.extension {
                 ranked.push(((!is_named).then_some(rank(origin)), is_named, Arc::clone(extension)));
@@ -236,8 +245,8 @@ impl Parts {
         Ok(named.into_iter().chain(others).collect())
     }
 
-    /// Loads the plugins of `-e`. Naming one is the user's word for it: of what its manifest asks for, it is granted what
-    /// has no scope. What reaches outside needs a grant all the same, or an answer.
+    /// Loads the plugins of `-e`. Naming one is the user's word for it: of what its manifest asks for, it is granted
+    /// [`NAMED`]. What reaches outside needs a grant all the same, or an answer.
     async fn named_plugins(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Loaded>> {
         let mut found: Vec<PluginFiles<SeenComponent>> = Vec::new();
         let mut paths = HashSet::new();
@@ -258,7 +267,8 @@ impl Parts {
         }
         let loading = found.into_iter().map(|files| {
             let mut granted = files.granted(self.grants()).unwrap_or_default();
-            granted.flags.extend(files.manifest.wants.flags.clone());
+            let wanted = files.manifest.wants.flags.iter().filter(|(capability, _)| NAMED.contains(capability));
+            granted.flags.extend(wanted.map(|(capability, reason)| (*capability, reason.clone())));
             let replaces = self.grants().replaces(&files.manifest, &files.pin);
             let effective = Effective::intersect(&files.manifest, Some(&granted));
             let PluginFiles { file, component, manifest, pin, .. } = files;
@@ -273,9 +283,7 @@ impl Parts {
             let plugin = match plugin {
                 Err(error @ Error::Denied { .. }) => {
                     let file = shell_word(&file.to_string_lossy());
-                    let hint =
-                        format!("what reaches outside is granted to what is installed: atoll plugin install {file}");
-                    return Err(error).context(hint);
+                    return Err(error).context(format!("-e {file}: it can be granted this once it is installed"));
                 }
                 other => other?,
             };

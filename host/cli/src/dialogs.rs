@@ -73,9 +73,17 @@ fn opening(who: &Who, texts: &[&str]) -> String {
     shown
 }
 
+/// Lines of one text that are shown.
+const MOST_LINES: usize = 40;
+
 /// A text of a plugin's, line by line behind a bar.
 fn quoted(text: &str) -> String {
-    text.lines().take(40).map(|line| format!("  | {}\n", cut(line))).collect()
+    let mut shown: String = text.lines().take(MOST_LINES).map(|line| format!("  | {}\n", cut(line))).collect();
+    let more = text.lines().count().saturating_sub(MOST_LINES);
+    if more > 0 {
+        shown.push_str(&format!("  (and {more} more lines, which are not shown)\n"));
+    }
+    shown
 }
 
 impl Ui for Dialogs {

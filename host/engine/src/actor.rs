@@ -350,7 +350,7 @@ impl Home for OnDemand {
                         let age = actor.age();
                         let pause = life.deaths.count(age);
                         let plugin = self.recipe.context.name.as_str();
-                        tracing::warn!(plugin, ?pause, "the provider died; starting it again after a pause");
+                        tracing::warn!(plugin, ?pause, "starting it again after a pause");
                         life.not_before = Instant::now() + pause;
                         life.actor = None;
                     }

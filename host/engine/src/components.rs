@@ -61,10 +61,7 @@ impl Components {
                 if let Some(component) = self.cached(digest).await? {
                     return Ok(component);
                 }
-                let bytes = {
-                    let (name, file, digest) = (name.to_owned(), file.clone(), digest.clone());
-                    blocking(move || read_again(&name, &file, &digest)).await??
-                };
+                let bytes = self.bytes(name, file, digest).await?;
                 self.compile_new(file, bytes, digest).await
             }
         }

@@ -179,17 +179,20 @@ pub(crate) fn annotations_to_wit(annotations: Annotations) -> wit::Annotations {
     }
 }
 
+/// How many bytes content takes on its way from a guest.
+pub(crate) fn content_size(content: &[wit::Content]) -> usize {
+    let size = |piece: &wit::Content| match piece {
+        wit::Content::Text(text) => text.len(),
+        wit::Content::Image(blob) => blob.data.len(),
+    };
+    content.iter().map(size).sum()
+}
+
 /// How many bytes a result takes.
 pub(crate) fn output_size(output: &wit::ToolOutput) -> usize {
-    let content: usize = output
-        .content
-        .iter()
-        .map(|piece| match piece {
-            wit::Content::Text(text) => text.len(),
-            wit::Content::Image(blob) => blob.data.len(),
-        })
-        .sum();
-    content + output.details.as_ref().map_or(0, String::len) + output.structured.as_ref().map_or(0, String::len)
+    content_size(&output.content)
+        + output.details.as_ref().map_or(0, String::len)
+        + output.structured.as_ref().map_or(0, String::len)
 }
 
 /// A result from a guest.

@@ -86,8 +86,10 @@ enum Place {
     Starting,
     /// It lives, as this generation.
     Up(Actor, Arc<Generation>),
-    /// It is not there and will not be, for this reason.
+    /// It is not there and will not be, for this reason, unless another component takes over.
     Gone(Error),
+    /// It was told to end, and nothing of it runs afterwards.
+    Stopped,
 }
 
 impl ExtensionPlugin {
@@ -185,6 +187,10 @@ impl Inner {
         format!("{}:{}", self.who.plugin, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
+    fn ended(&self) -> Error {
+        Error::Unavailable(format!("the extension {} has ended", self.who.plugin))
+    }
+
     /// The living instance and what it was made of, waited for while it starts.
     pub(crate) async fn up(&self) -> Result<(Actor, Arc<Generation>), Error> {
         let mut place = self.place.subscribe();
@@ -196,9 +202,10 @@ impl Inner {
                     return Err(Error::Unavailable(format!("the extension {} has not been started", self.who.plugin)));
                 }
                 Place::Gone(reason) => return Err(reason.clone()),
+                Place::Stopped => return Err(self.ended()),
             }
             if place.changed().await.is_err() {
-                return Err(Error::Unavailable(format!("the extension {} has ended", self.who.plugin)));
+                return Err(self.ended());
             }
         }
     }
@@ -337,7 +344,12 @@ impl Extension for ExtensionPlugin {
             }
             let generation = inner.generation();
             match inner.bring_up(&generation, reason).await {
-                Ok((actor, subscription)) => Ok(inner.settle(&actor, &generation, subscription)),
+                Ok((actor, subscription)) => {
+                    let is_starting = |place: &Place| matches!(place, Place::Starting);
+                    let (_, subscription) = inner.come_up(&actor, &generation, subscription, is_starting)?;
+                    inner.look_after(&actor);
+                    Ok(subscription)
+                }
                 Err(error) => {
                     inner.place.send_replace(Place::Gone(error.clone()));
                     Err(error)
@@ -418,8 +430,7 @@ impl Extension for ExtensionPlugin {
 
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let ended = Error::Unavailable(format!("the extension {} has ended", self.0.who.plugin));
-            if let Place::Up(actor, _) = self.0.place.send_replace(Place::Gone(ended)) {
+            if let Place::Up(actor, _) = self.0.place.send_replace(Place::Stopped) {
                 stop(actor).await;
             }
         })

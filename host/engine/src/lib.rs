@@ -1,8 +1,8 @@
 //! The sandbox: loads components, links exactly what they were granted, enforces every limit, and implements
 //! every import of the contract.
 //!
-//! This crate must never know how the agent works: it runs tools and providers for whoever asks, through the
-//! traits of `atoll-table`.
+//! This crate must never know how the agent works: it runs tools, providers and extensions for whoever asks, through
+//! the traits of `atoll-table`.
 
 mod actor;
 mod aot_cache;

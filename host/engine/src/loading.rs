@@ -273,15 +273,13 @@ impl PluginHost {
         let source = Source::File { file: file.to_owned(), digest: pin.component.clone() };
         let known = match component {
             SeenComponent { description: Some(description), .. } => Known::Description(description),
-            SeenComponent { bytes: Some(bytes), .. } => {
+            SeenComponent { bytes, .. } => {
+                let bytes = match bytes {
+                    Some(bytes) => bytes,
+                    None => self.components.bytes(manifest.name.as_str(), file, &pin.component).await?,
+                };
                 let is_concurrent = contract_check::is_concurrent(&bytes);
                 Known::Component(self.components.compile(file, &bytes, &pin.component).await?, is_concurrent)
-            }
-            SeenComponent { .. } => {
-                let name = manifest.name.as_str();
-                let component = self.components.load(name, &source).await?;
-                let bytes = self.components.bytes(name, file, &pin.component).await?;
-                Known::Component(component, contract_check::is_concurrent(&bytes))
             }
         };
         Ok((source, known))

@@ -307,7 +307,9 @@ impl PluginContext {
         content: &mut [Content],
         data: impl IntoIterator<Item = &'a mut Option<Value>>,
     ) {
-        if self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        let knows_none = self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if knows_none {
             return;
         }
         for piece in content {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Error, Invocation, Progress, Tool, ToolOutput, ToolRunner,
-    tool::{Annotations, ExecutionMode, Exposure, Namespace},
+    tool::{Exposure, Namespace},
 };
 
 struct Nothing;

@@ -95,18 +95,28 @@ impl GuestToolchain {
     pub(crate) fn ensure(workspace: &Workspace) -> Result<Self> {
         let active = Active::read(&workspace.root)?;
         if has_std(&active.std_dir()) {
-            return rustup(&active, Kind::Rustup, format!("rustup has the std of {TARGET} for {}", active.version));
+            return rustup(
+                workspace,
+                &active,
+                Kind::Rustup,
+                format!("rustup has the std of {TARGET} for {}", active.version),
+            );
         }
         let minimum = debian_prefix::version(&active.version)
             .with_context(|| format!("cannot read the version in `{}`", active.version))?;
         let variant = format!("{}.{}", minimum.0, minimum.1);
         // A prefix is there because rustup could not help before; asking its server again would delay every command.
         if let Some(prefix) = debian_prefix::existing(&RUST, &variant)? {
-            return debian(&active, &prefix, "rustup has no std for the target, and this prefix is there already");
+            return debian(
+                workspace,
+                &active,
+                &prefix,
+                "rustup has no std for the target, and this prefix is there already",
+            );
         }
         let not_rustup = match add_target(workspace)? {
             Ok(()) if has_std(&active.std_dir()) => {
-                return rustup(&active, Kind::RustupAdded, format!("rustup installed the std of {TARGET}"));
+                return rustup(workspace, &active, Kind::RustupAdded, format!("rustup installed the std of {TARGET}"));
             }
             Ok(()) => format!("rustup installed {TARGET}, but not into {}", active.sysroot.display()),
             Err(reason) => reason,
@@ -121,7 +131,7 @@ impl GuestToolchain {
             Ok(())
         };
         match debian_prefix::ensure(&RUST, &variant, &check) {
-            Ok(prefix) => debian(&active, &prefix, &not_rustup),
+            Ok(prefix) => debian(workspace, &active, &prefix, &not_rustup),
             Err(reason) => bail!(
                 "no compiler for {TARGET}: {not_rustup}; no Debian packages: {reason:#}; install one with `rustup target add {TARGET}`"
             ),
@@ -204,14 +214,19 @@ fn add_target(workspace: &Workspace) -> Result<std::result::Result<(), String>> 
     })
 }
 
-fn rustup(active: &Active, kind: Kind, why: String) -> Result<GuestToolchain> {
+fn rustup(workspace: &Workspace, active: &Active, kind: Kind, why: String) -> Result<GuestToolchain> {
     let mut env = vec![("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS".to_owned(), RUSTFLAGS.to_owned())];
-    env.extend(c_compiler(Path::new("/usr/include/wasm32-wasip2"))?);
+    env.extend(c_compiler(workspace, Path::new("/usr/include/wasm32-wasip2"))?);
     Ok(GuestToolchain { kind, rustc: active.sysroot.join("bin/rustc"), env, why })
 }
 
 /// Debian's compiler with the linker of the active toolchain, because Debian packages no `wasm-component-ld`.
-fn debian(active: &Active, prefix: &debian_prefix::Prefix, not_rustup: &str) -> Result<GuestToolchain> {
+fn debian(
+    workspace: &Workspace,
+    active: &Active,
+    prefix: &debian_prefix::Prefix,
+    not_rustup: &str,
+) -> Result<GuestToolchain> {
     let tools = active.tools_dir();
     let linker = tools.join("wasm-component-ld");
     if !linker.is_file() {
@@ -225,18 +240,21 @@ fn debian(active: &Active, prefix: &debian_prefix::Prefix, not_rustup: &str) -> 
         ("CARGO_TARGET_WASM32_WASIP2_LINKER".to_owned(), utf8(&linker)?),
         ("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS".to_owned(), RUSTFLAGS.to_owned()),
     ];
-    env.extend(c_compiler(&prefix.path.join(INCLUDE))?);
+    env.extend(c_compiler(workspace, &prefix.path.join(INCLUDE))?);
     Ok(GuestToolchain { kind: Kind::Debian, rustc, env, why: format!("{}; {not_rustup}", prefix.description) })
 }
 
 /// Variables for the `cc` crate: a clang of the machine that knows wasm, with the headers in `include` if they are there,
-/// else one in a prefix of its own. Empty where there is neither: only guests with C code need them, and theirs is the
-/// error then.
-fn c_compiler(include: &Path) -> Result<Vec<(String, String)>> {
+/// else, if a guest has C in it, one in a prefix of its own. Empty where there is neither; a guest that needs them says so
+/// then.
+fn c_compiler(workspace: &Workspace, include: &Path) -> Result<Vec<(String, String)>> {
     if include.is_dir()
         && let Some((clang, ar)) = machines_clang()
     {
         return c_variables(&clang, ar.as_deref(), include);
+    }
+    if !workspace.guests_need_c() {
+        return Ok(Vec::new());
     }
     let prefix = match debian_prefix::existing(&C, "") {
         Ok(Some(prefix)) => prefix,

@@ -93,6 +93,23 @@ impl Workspace {
         self.root.join("target/guests")
     }
 
+    /// Whether a guest has C in it: it, or a member that it is built from, says `c = true` in `[package.metadata.atoll]`.
+    pub(crate) fn guests_need_c(&self) -> bool {
+        let members = self.metadata.workspace_packages();
+        let mut open: Vec<String> = self.guests().into_iter().map(|guest| guest.package).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let Some(package) = members.iter().find(|member| *member.name == name) else { continue };
+            if package.metadata["atoll"]["c"] == true {
+                return true;
+            }
+            if seen.insert(name) {
+                open.extend(package.dependencies.iter().map(|dependency| dependency.name.clone()));
+            }
+        }
+        false
+    }
+
     /// Every member below `guest-tools/`, `guest-extensions/` or `tests/plugins/` that is a `cdylib`, by name.
     pub(crate) fn guests(&self) -> Vec<Guest> {
         let built = self.guest_target().join("wasm32-wasip2/guest");

@@ -142,7 +142,7 @@ impl Extensions {
         let event = Event::other(kind, fields());
         for extension in self.all().iter().filter(|extension| extension.subscription().wants(kind)) {
             if !extension.tell(event.clone()) {
-                self.inner.reporter.dropped(extension.name(), kind);
+                self.inner.reporter.dropped(extension.name());
             }
         }
     }

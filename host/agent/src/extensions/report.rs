@@ -67,7 +67,7 @@ impl Reporter {
     }
 
     /// An event was not told, for the extension has too many before it.
-    pub(super) fn dropped(&self, extension: &str, _: EventKind) {
+    pub(super) fn dropped(&self, extension: &str) {
         self.seen(|seen| *seen.dropped.entry(extension.to_owned()).or_default() += 1);
     }
 
@@ -110,8 +110,8 @@ mod tests {
         }
         reporter.report("gate", Some(EventKind::Context), &Error::Failed("no".into()));
         reporter.report("gate", Some(EventKind::Input), &Error::Timeout("late".into()));
-        reporter.dropped("slow", EventKind::MessageUpdate);
-        reporter.dropped("slow", EventKind::MessageUpdate);
+        reporter.dropped("slow");
+        reporter.dropped("slow");
         reporter.repeated();
         reporter.repeated();
         assert_eq!(

@@ -85,9 +85,6 @@ impl Access {
         self.conversation.queue.push(message, delivery)?;
         let (steering, follow_up) = self.conversation.queue.shown();
         (self.sink)(&Event::QueueUpdate { steering, follow_up });
-        if delivery != Delivery::NextTurn {
-            self.conversation.wake();
-        }
         Ok(())
     }
 

@@ -265,7 +265,6 @@ async fn what_is_sent_while_nothing_runs_begins_a_run_and_a_custom_message_only_
     assert!(stage.agent.settle().await.unwrap().is_none());
     assert_eq!(stage.messages().len(), 1);
     access.send_custom(&who("me"), message("go"), Delivery::FollowUp, true).await.unwrap();
-    stage.agent.conversation.woken().await;
     assert!(stage.agent.settle().await.unwrap().is_some());
     assert_eq!(stage.model.user(0), ["noted", "go"]);
 }

@@ -60,12 +60,12 @@ impl Inner {
             return Err(error);
         }
         subscription.flags.clone_from(&self.subscription().flags);
+        let was_not_stopped = |place: &Place| !matches!(place, Place::Stopped);
+        let (old, subscription) = self.come_up(&actor, &new, subscription, was_not_stopped)?;
         let before = {
             let mut generation = self.generation.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             std::mem::replace(&mut *generation, Arc::clone(&new))
         };
-        let old = self.place.send_replace(Place::Up(actor.clone(), Arc::clone(&new)));
-        let subscription = self.wants(subscription);
         self.look_after(&actor);
         self.withdraw(before.all_tools().difference(&new.all_tools()).cloned().collect()).await;
         if let Place::Up(old, _) = old {

@@ -19,17 +19,27 @@ use crate::{
 const MOST_DEATHS: u32 = 5;
 
 impl Inner {
-    /// It lives, and wants this. From here on its life is looked after.
-    pub(super) fn settle(
-        self: &Arc<Self>,
+    /// It lives, as this generation, and wants this; gives where it stood before. If it may not any more, because it was
+    /// stopped meanwhile, the instance ends.
+    pub(super) fn come_up(
+        &self,
         actor: &Actor,
         generation: &Arc<Generation>,
         subscription: Subscription,
-    ) -> Arc<Subscription> {
-        self.place.send_replace(Place::Up(actor.clone(), Arc::clone(generation)));
-        let subscription = self.wants(subscription);
-        self.look_after(actor);
-        subscription
+        may: impl FnOnce(&Place) -> bool,
+    ) -> Result<(Place, Arc<Subscription>), Error> {
+        let mut before = None;
+        self.place.send_if_modified(|place| {
+            if may(place) {
+                before = Some(std::mem::replace(place, Place::Up(actor.clone(), Arc::clone(generation))));
+            }
+            before.is_some()
+        });
+        let Some(before) = before else {
+            actor.end();
+            return Err(self.ended());
+        };
+        Ok((before, self.wants(subscription)))
     }
 
     /// From here on its life is looked after, while it is the one that is up.
@@ -91,16 +101,14 @@ async fn look_after(extension: Weak<Inner>, mut died: watch::Receiver<Option<Err
             let before = std::mem::take(&mut *lock(&generation.context().added));
             match inner.bring_up(&generation, StartReason::Restart).await {
                 Ok((actor, mut subscription)) => {
-                    if !matches!(&*inner.place.borrow(), Place::Starting) {
-                        actor.end();
-                        return;
-                    }
                     // Flags were read from the command line once.
                     subscription.flags.clone_from(&inner.subscription().flags);
+                    let is_starting = |place: &Place| matches!(place, Place::Starting);
+                    if inner.come_up(&actor, &generation, subscription, is_starting).is_err() {
+                        return;
+                    }
                     died = actor.died.clone();
                     let now = generation.all_tools();
-                    inner.place.send_replace(Place::Up(actor, generation));
-                    inner.wants(subscription);
                     inner.withdraw(before.difference(&now).cloned().collect()).await;
                     break;
                 }

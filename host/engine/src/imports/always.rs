@@ -64,11 +64,8 @@ impl contract::progress::Host for PluginState {
         content: Vec<contract::types::Content>,
         details: Option<String>,
     ) -> wasmtime::Result<()> {
-        let size = |piece: &contract::types::Content| match piece {
-            contract::types::Content::Text(text) => text.len(),
-            contract::types::Content::Image(blob) => blob.data.len(),
-        };
-        self.plugin.trap_on_bytes(content.iter().map(size).sum::<usize>() + details.as_ref().map_or(0, String::len))?;
+        let size = convert::content_size(&content) + details.as_ref().map_or(0, String::len);
+        self.plugin.trap_on_bytes(size)?;
         let sink = lock(&self.running).get(&call_id).map(|call| Arc::clone(&call.progress));
         if let Some(sink) = sink {
             let mut details = details.and_then(|text| serde_json::from_str(&text).ok());

@@ -2,9 +2,10 @@
 
 use atoll_caps::Capability;
 use atoll_table::Error;
+use serde_json::Value;
 
-use super::contract;
-use crate::{audit::Verdict, convert, state::PluginState};
+use super::{contract, permitted_by, service};
+use crate::state::PluginState;
 
 /// The longest message, in bytes.
 const MAX_MESSAGE: usize = 64 << 10;
@@ -15,10 +16,7 @@ impl contract::bus::Host for PluginState {
     fn emit(&mut self, topic: String, data: String) -> wasmtime::Result<Result<(), contract::types::Error>> {
         let emit = || {
             self.plugin.check_bytes(topic.len() + data.len())?;
-            self.plugin.effective().check(Capability::Bus).map_err(|denied| convert::denied(&denied))?;
-            if !self.call.asks() {
-                return Err(Error::Unavailable("nothing is sent while the plugin only says what it is".to_owned()));
-            }
+            let caller = permitted_by(self.caller(), Capability::Bus, "emit", &topic)?;
             if topic.is_empty() || topic.len() > MAX_TOPIC || data.len() > MAX_MESSAGE {
                 return Err(Error::InvalidArguments(format!(
                     "a topic has 1 to {MAX_TOPIC} bytes and a message {MAX_MESSAGE} at most; these have {} and {}",
@@ -26,12 +24,12 @@ impl contract::bus::Host for PluginState {
                     data.len()
                 )));
             }
-            let value = serde_json::from_str(&self.plugin.redacted(&data))
+            let value: Value = serde_json::from_str(&data)
                 .map_err(|error| Error::InvalidArguments(format!("the message is not JSON: {error}")))?;
-            let bus = self.plugin.shared.services.get().and_then(|services| services.bus.clone());
-            let bus = bus.ok_or_else(|| Error::Unavailable("there is no bus here".to_owned()))?;
-            self.call.uses.used(Capability::Bus.as_str(), "emit", &topic, Verdict::Allowed);
-            bus.emit(&self.plugin.who(), &topic, value)
+            let mut value = Some(value);
+            caller.redact_parts(&mut [], [&mut value]);
+            let bus = service(&caller, "bus", |services| services.bus.clone())?;
+            bus.emit(&caller.who(), &topic, value.unwrap_or_default())
         };
         Ok(emit().map_err(Into::into))
     }

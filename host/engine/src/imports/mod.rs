@@ -33,14 +33,13 @@ pub(crate) type Host = HasSelf<PluginState>;
 
 /// The plugin that called, and in which call.
 fn caller<T: Send>(accessor: &Accessor<T, Host>) -> Caller {
-    accessor.with(|mut access| {
-        let state = access.get();
-        Caller {
-            plugin: Arc::clone(&state.plugin),
-            call: Arc::clone(&state.call),
-            own_thread: state.own_thread.clone(),
-        }
-    })
+    accessor.with(|mut access| access.get().caller())
+}
+
+impl PluginState {
+    fn caller(&self) -> Caller {
+        Caller { plugin: Arc::clone(&self.plugin), call: Arc::clone(&self.call), own_thread: self.own_thread.clone() }
+    }
 }
 
 /// What an import of the contract gives that can fail.
@@ -53,7 +52,11 @@ fn permitted<T: Send>(
     operation: &str,
     target: &str,
 ) -> Result<Caller, Error> {
-    let caller = caller(accessor);
+    permitted_by(caller(accessor), capability, operation, target)
+}
+
+/// The same for imports that wait for nothing.
+fn permitted_by(caller: Caller, capability: Capability, operation: &str, target: &str) -> Result<Caller, Error> {
     let the_use = Use { capability: capability.as_str(), operation, target };
     caller.check_in_call(the_use)?;
     if let Err(denied) = caller.effective().check(capability) {

@@ -33,12 +33,8 @@ impl<T: Send + 'static> contract::models::HostWithStore<T> for Host {
         let complete = async {
             let target = model.as_deref().unwrap_or("the session's model");
             let caller = permitted(accessor, Capability::Models, "complete", target)?;
+            caller.check_bytes(convert::content_size(&prompt) + system.len())?;
             let mut prompt: Vec<Content> = prompt.into_iter().map(convert::content_from_wit).collect();
-            let lengths = prompt.iter().map(|piece| match piece {
-                Content::Text { text } => text.len(),
-                Content::Image { data, .. } => data.len(),
-            });
-            caller.check_bytes(lengths.sum::<usize>() + system.len())?;
             caller.redact_parts(&mut prompt, []);
             let models = service(&caller, "models", |services| services.models.clone())?;
             let system = caller.redacted(&system);

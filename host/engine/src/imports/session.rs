@@ -41,14 +41,6 @@ fn content(caller: &Caller, content: Vec<contract::types::Content>) -> Vec<Conte
     content
 }
 
-fn length(content: &[contract::types::Content]) -> usize {
-    let lengths = content.iter().map(|piece| match piece {
-        contract::types::Content::Text(text) => text.len(),
-        contract::types::Content::Image(blob) => blob.data.len(),
-    });
-    lengths.sum()
-}
-
 impl PluginState {
     /// The session, for imports that have no way to say no.
     fn session(&self) -> Option<Arc<dyn SessionAccess>> {
@@ -139,7 +131,7 @@ impl<T: Send + 'static> contract::session::HostWithStore<T> for Host {
         delivery: contract::types::Delivery,
     ) -> Answer<()> {
         let send = async {
-            let (caller, session) = session(accessor, "send", "a message", length(&pieces))?;
+            let (caller, session) = session(accessor, "send", "a message", convert::content_size(&pieces))?;
             let content = content(&caller, pieces);
             session.send(&caller.who(), content, convert::extension::delivery_from_wit(delivery)).await
         };
@@ -153,8 +145,9 @@ impl<T: Send + 'static> contract::session::HostWithStore<T> for Host {
         trigger: bool,
     ) -> Answer<()> {
         let send = async {
-            let lengths =
-                length(&message.content) + message.custom_type.len() + message.details.as_ref().map_or(0, String::len);
+            let lengths = convert::content_size(&message.content)
+                + message.custom_type.len()
+                + message.details.as_ref().map_or(0, String::len);
             let (caller, session) = session(accessor, "send", &message.custom_type, lengths)?;
             let mut details = message.details.map(|text| json("the message's details", &text)).transpose()?;
             caller.redact_parts(&mut [], [&mut details]);
