@@ -283,7 +283,9 @@ impl Parts {
             let plugin = match plugin {
                 Err(error @ Error::Denied { .. }) => {
                     let file = shell_word(&file.to_string_lossy());
-                    return Err(error).context(format!("-e {file}: it can be granted this once it is installed"));
+                    return Err(error).context(format!(
+                        "-e {file}: what reaches outside is granted to plugins that are installed: atoll plugin install {file}"
+                    ));
                 }
                 other => other?,
             };
