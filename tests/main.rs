@@ -52,6 +52,7 @@ mod provider_streams;
 mod read_pictures;
 mod read_tool;
 mod readme;
+mod script_extensions;
 mod search_bounds;
 mod search_like_native;
 mod secrets;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use atoll_caps::{Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
+use atoll_caps::{Digest, DisabledPlugins, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
 use atoll_engine::{PluginHost, SeenComponent};
 use atoll_table::{Error, Origin, names::near_matches};
 
@@ -120,11 +120,7 @@ impl<C> PluginFiles<C> {
 
     /// What it is granted. `None` if what was granted no longer counts, because the files have changed.
     pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
-        match grants.for_plugin(&self.manifest.name, &self.pin) {
-            GrantState::Granted(wants) => Some(wants),
-            GrantState::None => Some(Wants::default()),
-            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
-        }
+        grants.granted(&self.manifest.name, &self.pin)
     }
 }
 

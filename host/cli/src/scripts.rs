@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use atoll_caps::{GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
+use atoll_caps::{Effective, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
 use atoll_engine::{ScriptPlugin, SourceFile, script_manifest, script_pin};
 use atoll_table::{Error, Origin};
 
@@ -124,15 +124,12 @@ impl Script {
 
     /// What it is granted. `None` if what was granted no longer counts, because its files have changed.
     pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
-        match grants.for_plugin(&self.manifest.name, &self.pin) {
-            GrantState::Granted(wants) => Some(wants),
-            GrantState::None => Some(Wants::default()),
-            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
-        }
+        grants.granted(&self.manifest.name, &self.pin)
     }
 
     /// What the sandbox loads, with what it may do.
-    pub(crate) fn plugin(self, effective: atoll_caps::Effective, origin: Origin) -> ScriptPlugin {
+    pub(crate) fn plugin(self, effective: Effective, origin: Origin) -> ScriptPlugin {
+        let effective = effective.of_script(&self.file.to_string_lossy());
         let Self { file, files, manifest, pin } = self;
         ScriptPlugin { file, files, manifest, effective, pin, origin }
     }
