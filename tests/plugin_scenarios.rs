@@ -541,3 +541,18 @@ fn a_provider_is_asked_and_its_key_is_never_shown() {
         assert!(!finished.stdout.contains("canary-7777"), "{}", finished.stdout);
     }
 }
+
+#[test]
+fn the_scenario_of_the_guide_is_one() {
+    let guide = std::fs::read_to_string(workspace_root().join("guest-extensions/README.md")).unwrap();
+    let (_, after) = guide.split_once("```toml\n# tests/gate.toml\n").unwrap();
+    let (scenario, _) = after.split_once("```").unwrap();
+    // A puppet that was told to do nothing is no gate.
+    let said = played(scenario).code(1).stdout;
+    assert!(said.contains("what deletes everything is blocked (2 steps)"), "{said}");
+    assert!(said.contains("the plugin did not subscribe to `tool-call`"), "{said}");
+    let gate =
+        "[settings]\nevents = [\"tool-call\"]\nanswers.tool-call = [{ when = \"rm -rf\", block = \"no rm -rf\" }]\n";
+    let (about, steps) = scenario.split_once("\n\n").unwrap();
+    played(&format!("{about}\n{gate}\n{steps}")).ok();
+}

@@ -1,14 +1,19 @@
 //! `atoll plugin test`: plays scenarios with a plugin and says what is not as they expect it. Nothing outside of temporary
 //! folders is touched but golden files, and those only if the user says so.
 
+mod asking;
 mod check;
 mod event;
+mod fake_tools;
+mod folders;
 mod pattern;
 mod play;
+mod reading;
 mod record;
 mod scenario;
+mod sheet;
 mod stage;
-mod subject;
+pub(super) mod subject;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -37,12 +42,6 @@ fn no_scenarios(subject: &Subject) -> String {
 /// Plays the scenarios, those in the folder `tests` of the plugin's project if none is named.
 pub(super) async fn run(plugin: &std::path::Path, named: Vec<PathBuf>, as_json: bool) -> anyhow::Result<ExitCode> {
     let subject = Subject::find(plugin)?;
-    if !subject.file.exists() {
-        anyhow::bail!(atoll_table::Error::NotFound(format!(
-            "there is no file {}; build the plugin first",
-            plugin.display()
-        )));
-    }
     let files = if named.is_empty() { subject.scenarios() } else { named };
     if files.is_empty() {
         terminal::note(no_scenarios(&subject));

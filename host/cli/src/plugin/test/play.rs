@@ -7,30 +7,32 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use atoll_agent::{
     Extensions, Pipeline,
     extensions::{Failure, own_tables::OwnTables},
     nested_calls::{NestedEvent, NestedStep, Watch},
     pipeline::Caller,
 };
-use atoll_caps::{AuditRecord, Capability, Effective, UserLimits, Wants};
-use atoll_engine::{AuditLog, LoadedPlugin, Places, PluginHost, UserPlugin};
+use atoll_caps::{Capability, Effective, UserLimits, Wants};
+use atoll_engine::{AuditLog, LoadedPlugin, PluginHost};
 use atoll_table::{
-    Content, Error, Origin, Registration, Table, ToolRunner,
+    Content, Error, Registration, Table, ToolRunner,
     extension::{Bus, Event, HostFacts, ModelAccess, Services, SessionAccess, Tables, Ui},
-    model::{Declaration, Model, ModelEvent, ModelProvider, ModelRequest, PromptMessage, Secret},
+    model::Secret,
 };
-use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::{
-    check::{Done, Said, difference, effects_differ, files_differ, is_error, shown_error},
+    asking::ask,
+    check::{Done, is_error, shown_error},
     event,
+    fake_tools::FakeTools,
+    folders::Folders,
     pattern::fits,
     record::{Effect, Record},
-    scenario::{Action, Expect, ModelSetup, Scenario, StartKind, Step, line_of},
-    stage::{FakeTools, Stage},
+    scenario::{Action, Scenario, StartKind, Step},
+    sheet::{Problem, Sheet},
+    stage::Stage,
     subject::Subject,
 };
 use crate::builtins;
@@ -47,17 +49,6 @@ pub(super) struct Script {
     pub(super) scenario: Arc<Scenario>,
 }
 
-/// Something that is not as expected.
-#[derive(Clone, Debug, serde::Serialize)]
-pub(super) struct Problem {
-    /// Where in the scenario.
-    pub(super) line: usize,
-    /// What was done.
-    pub(super) step: String,
-    /// What is not as expected. May have several lines.
-    pub(super) message: String,
-}
-
 /// What came of a scenario.
 pub(super) struct Played {
     pub(super) problems: Vec<Problem>,
@@ -67,71 +58,16 @@ pub(super) struct Played {
     pub(super) written: Vec<PathBuf>,
 }
 
-/// Folders that are there for as long as a scenario is played.
-struct Folders {
-    _all: tempfile::TempDir,
-    root: PathBuf,
-    workspace: PathBuf,
-    home: PathBuf,
-}
-
-impl Folders {
-    fn new(scenario: &Scenario) -> anyhow::Result<Self> {
-        let all = tempfile::Builder::new().prefix("atoll-plugin-test-").tempdir().context("no temporary folder")?;
-        let root = all.path().canonicalize()?;
-        let folders = Self { workspace: root.join("workspace"), home: root.join("home"), root, _all: all };
-        std::fs::create_dir_all(&folders.workspace)?;
-        std::fs::create_dir_all(&folders.home)?;
-        for (name, text) in &scenario.files {
-            let path = folders.place(name);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            std::fs::write(&path, text).with_context(|| format!("the file {name} can not be made"))?;
-        }
-        Ok(folders)
-    }
-
-    fn place(&self, name: &str) -> PathBuf {
-        match name.strip_prefix("~/") {
-            Some(name) => self.home.join(name),
-            None => self.workspace.join(name),
-        }
-    }
-
-    /// Without what differs from run to run.
-    fn plain(&self, text: &str) -> String {
-        let folder = |path: &Path| path.to_string_lossy().into_owned();
-        text.replace(&folder(&self.workspace), "$WORKSPACE")
-            .replace(&folder(&self.home), "$HOME")
-            .replace(&folder(&self.root), "$TEST")
-    }
-}
-
 /// A plugin that was loaded, in its host.
-struct Play<'a> {
+pub(super) struct Play<'a> {
     subject: &'a Subject,
     scenario: &'a Scenario,
     host: Arc<PluginHost>,
-    effective: Effective,
     plugin: LoadedPlugin,
     extensions: Extensions,
     pipeline: Pipeline,
     stage: Arc<Stage>,
     watch: Watch,
-}
-
-fn places(folders: &Folders, cache: &Path) -> Places {
-    Places {
-        cwd: folders.workspace.clone(),
-        home: folders.home.clone(),
-        atoll_home: folders.root.join("atoll"),
-        cache: cache.to_owned(),
-        sessions: folders.root.join("sessions"),
-        spill: folders.root.join("spill"),
-        skills: Vec::new(),
-        shell: None,
-    }
 }
 
 /// What is granted: all that the manifest asks for, or of that what the scenario says.
@@ -195,9 +131,13 @@ impl<'a> Play<'a> {
         host.set_log(Arc::new(move |_, level, line| {
             log.add(Effect::Log { level: level.to_string().to_lowercase(), line: line.to_owned() });
         }));
+        if let Some(engine) = builtins::script_engine() {
+            host.set_script_engine(*engine);
+        }
         let files = subject.read(&host).map_err(failed)?;
-        let effective = Effective::intersect(&files.manifest, Some(&granted(scenario, &files.manifest.wants)));
-        let plugin = host.load_user(user_plugin(files, effective.clone())).await?;
+        let wants = granted(scenario, &files.manifest().wants);
+        let effective = Effective::intersect(files.manifest(), Some(&wants));
+        let plugin = files.load(&host, effective).await?;
         let pipeline = Pipeline::new(table(&host, scenario, script, record, &plugin).await?);
         let reports = Arc::clone(record);
         let extensions = Extensions::new(Arc::new(move |failure: &Failure| {
@@ -220,10 +160,10 @@ impl<'a> Play<'a> {
             bus: Some(Arc::clone(&stage) as Arc<dyn Bus>),
             facts: Some(Arc::clone(&stage) as Arc<dyn HostFacts>),
         });
-        Ok(Self { subject, scenario, host, effective, plugin, extensions, pipeline, stage, watch })
+        Ok(Self { subject, scenario, host, plugin, extensions, pipeline, stage, watch })
     }
 
-    async fn start(&self) -> Result<(), Error> {
+    pub(super) async fn start(&self) -> Result<(), Error> {
         if let Some((_, error)) = self.extensions.start().await.into_iter().next() {
             return Err(error);
         }
@@ -241,19 +181,21 @@ impl<'a> Play<'a> {
     async fn reload(&self) -> Result<(), Error> {
         let Some(live) = &self.plugin.live else { return Err(no_extension()) };
         let files = self.subject.read(&self.host).map_err(|error| Error::Failed(format!("{error:#}")))?;
-        let replacement = self.host.load_replacement(user_plugin(files, self.effective.clone())).await?;
+        let wants = granted(self.scenario, &files.manifest().wants);
+        let effective = Effective::intersect(files.manifest(), Some(&wants));
+        let replacement = files.load_replacement(&self.host, effective).await?;
         live.replace(replacement).await.map(drop)
     }
 
     /// The names of the plugin's tools in the table.
-    fn tools(&self) -> Vec<String> {
+    pub(super) fn tools(&self) -> Vec<String> {
         self.pipeline.table(|table| {
             let own = table.tools().iter().filter(|entry| entry.plugin == self.plugin.name);
             own.map(|entry| entry.tool.name.clone()).collect()
         })
     }
 
-    async fn act(&self, step: &Step, number: usize) -> Done {
+    pub(super) async fn act(&self, step: &Step, number: usize) -> Done {
         let Some(action) = step.action() else { return Done::Nothing };
         let acted = async {
             match action {
@@ -344,13 +286,8 @@ fn no_extension() -> Error {
     Error::Unavailable("the plugin is no extension, so it hears of nothing".to_owned())
 }
 
-fn text_of(step: &Step) -> &str {
+pub(super) fn text_of(step: &Step) -> &str {
     step.arguments.as_ref().and_then(Value::as_str).unwrap_or_default()
-}
-
-fn user_plugin(files: crate::installed::PluginFiles<atoll_engine::SeenComponent>, effective: Effective) -> UserPlugin {
-    let crate::installed::PluginFiles { file, component, manifest, pin, .. } = files;
-    UserPlugin { file, component, manifest, effective, pin, origin: Origin::User }
 }
 
 /// The tools of the scenario, those built-in ones it names, and the plugin's.
@@ -384,68 +321,6 @@ async fn table(
     Ok(table)
 }
 
-/// Asks the plugin's provider once.
-async fn ask(provider: &dyn ModelProvider, prompt: &str, step: &Step, number: usize) -> Result<Said, Error> {
-    let setup = step.model.as_ref();
-    let default = ModelSetup::default();
-    let setup = setup.unwrap_or(&default);
-    let api = setup.api.clone().or_else(|| provider.apis().into_iter().next()).unwrap_or_default();
-    let thinking = setup.thinking.as_ref().map(|level| serde_json::from_value(json!(level)));
-    let thinking = thinking.transpose().map_err(|_| {
-        Error::InvalidArguments("`model.thinking` is off, minimal, low, medium, high, xhigh or max".to_owned())
-    })?;
-    let system = step.system.clone().map(PromptMessage::System);
-    let user = PromptMessage::User(vec![Content::text(prompt)]);
-    let declare = |tool: &super::scenario::DeclaredTool| Declaration {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"})),
-    };
-    let request = ModelRequest {
-        id: format!("request-{number}"),
-        model: Model {
-            id: setup.id.clone(),
-            name: setup.id.clone(),
-            provider: "test".to_owned(),
-            api,
-            base_url: setup.base_url.clone(),
-            reasoning: setup.reasoning,
-            images: setup.images,
-            context_window: setup.context_window,
-            max_tokens: setup.max_tokens,
-            headers: Vec::new(),
-            compat: setup.compat.clone().unwrap_or_else(|| json!({})),
-        },
-        key: setup.key.as_ref().map(Secret::new),
-        header_secrets: Vec::new(),
-        messages: system.into_iter().chain([user]).collect(),
-        tools: step.tools.iter().map(declare).collect(),
-        thinking: thinking.unwrap_or_default(),
-        idle_timeout_ms: 60_000,
-    };
-    let mut said = Said::default();
-    let mut events = provider.complete(request).await?;
-    while let Some(event) = events.next().await {
-        match event {
-            ModelEvent::TextDelta(_, delta) => said.text.push_str(&delta),
-            ModelEvent::ThinkingDelta(_, delta) => said.thinking.push_str(&delta),
-            ModelEvent::CallStart { name, .. } => said.calls.push((name, String::new())),
-            ModelEvent::CallDelta(_, delta) => {
-                if let Some((_, arguments)) = said.calls.last_mut() {
-                    arguments.push_str(&delta);
-                }
-            }
-            ModelEvent::Done { reason, .. } => {
-                said.stop = Some(reason);
-                return Ok(said);
-            }
-            ModelEvent::Failed { error, .. } => return Err(error),
-            _ => {}
-        }
-    }
-    Err(Error::Failed(format!("the answer has no end; so far: {:?}", said.text)))
-}
-
 /// Plays a scenario.
 ///
 /// # Errors
@@ -454,29 +329,19 @@ pub(super) async fn play(subject: &Subject, script: &Script, cache: &Path, updat
     let scenario = &*script.scenario;
     let folders = Folders::new(scenario)?;
     let record = Arc::new(Record::default());
-    let host = PluginHost::new(places(&folders, cache))?;
+    let host = PluginHost::new(folders.places(cache))?;
     let audit_file = folders.root.join("audit.log");
     let audit = AuditLog::start(audit_file.clone(), u64::MAX, |_| {})?;
     host.set_audit_log(audit.clone());
-    let mut out = Sheet {
-        script,
-        folders: &folders,
-        update,
-        problems: Vec::new(),
-        transcript: String::new(),
-        written: Vec::new(),
-        expects_failures: false,
-        in_steps: 0,
-    };
-    let mut steps = 0;
+    let mut out = Sheet::new(script, &folders, update);
     let loaded = Play::load(subject, script, host, &record, &folders).await;
     let error = match loaded {
         Ok(play) => {
-            let error = out.play(&play, &record, &mut steps).await;
+            let error = out.play(&play, &record).await;
             play.extensions.end("quit").await;
             if error.is_none() {
                 for unused in play.stage.unused() {
-                    out.problem(None, "the end", unused);
+                    out.problem(None, "the end", &unused);
                 }
             }
             let tools = play.tools();
@@ -492,213 +357,12 @@ pub(super) async fn play(subject: &Subject, script: &Script, cache: &Path, updat
     };
     match (error, &scenario.expect.error) {
         (Some(error), Some(expected)) if is_error(expected, &error) => {}
-        (Some(error), _) => out.problem(None, "start", format!("the plugin can not be used\n{}", shown_error(&error))),
+        (Some(error), _) => out.problem(None, "start", &format!("the plugin can not be used\n{}", shown_error(&error))),
         (None, Some(expected)) => {
-            out.problem(None, "start", format!("`error` differs\nexpected {expected}, the plugin started"));
+            out.problem(None, "start", &format!("`error` differs\nexpected {expected}, the plugin started"));
         }
         (None, None) => {}
     }
-    let Sheet { problems, transcript, written, .. } = out;
+    let Sheet { problems, steps, transcript, written, .. } = out;
     Ok(Played { problems, steps, transcript, written })
-}
-
-/// What is written down of a scenario while it is played.
-struct Sheet<'a> {
-    script: &'a Script,
-    folders: &'a Folders,
-    update: bool,
-    problems: Vec<Problem>,
-    transcript: String,
-    written: Vec<PathBuf>,
-    /// A step expected an error.
-    expects_failures: bool,
-    /// How much of what happened belongs to steps.
-    in_steps: usize,
-}
-
-impl Sheet<'_> {
-    fn problem(&mut self, step: Option<usize>, what: &str, message: String) {
-        let line = step.and_then(|index| self.script.scenario.step.get(index));
-        let line = line.map_or(1, |step| line_of(&self.script.text, &step.span()));
-        self.problems.push(Problem { line, step: what.to_owned(), message: self.folders.plain(&message) });
-    }
-
-    /// Does the steps. Gives why the plugin can not be used, if that is no step of its own.
-    async fn play(&mut self, play: &Play<'_>, record: &Record, steps: &mut usize) -> Option<Error> {
-        let script = self.script;
-        let is_said = script.scenario.step.first().is_some_and(|step| step.get_ref().start.is_some());
-        if !is_said {
-            let before = record.len();
-            if let Err(error) = play.start().await {
-                return Some(error);
-            }
-            let effects = record.since(before);
-            if !effects.is_empty() {
-                self.write("start", &effects, None);
-            }
-            for complaint in record.complaints() {
-                self.problem(None, "start", complaint);
-            }
-            self.in_steps = record.len();
-        }
-        for (index, step) in script.scenario.step.iter().enumerate() {
-            let step = step.get_ref();
-            let what = title(step);
-            let before = record.len();
-            let done = play.act(step, index + 1).await;
-            *steps += 1;
-            let effects = record.since(before);
-            self.in_steps = before + effects.len();
-            let text = self.write(&what, &effects, done.shown());
-            let mut found = done.differs(&step.expect);
-            found.extend(record.complaints());
-            found.extend(effects_differ(&step.expect, &effects, &play.tools()));
-            found.extend(files_differ(&step.expect, |name| self.folders.place(name)));
-            self.expects_failures |= step.expect.error.is_some();
-            if step.expect.failures.is_none() {
-                found.extend(self.unexpected_failures(&effects));
-            }
-            found.extend(self.golden(&step.expect, &text));
-            for message in found {
-                self.problem(Some(index), &what, message);
-            }
-        }
-        None
-    }
-
-    /// Failures that nobody waited for are mistakes, unless the scenario speaks of failures: what dies of one that is
-    /// expected is reported when it has, which may be in a later step.
-    fn unexpected_failures(&self, effects: &[Effect]) -> Vec<String> {
-        if self.expects_failures || self.script.scenario.expect.failures.is_some() {
-            return Vec::new();
-        }
-        let failures = effects.iter().filter(|effect| effect.kind() == "failure");
-        failures.map(|failure| format!("the plugin failed\n{}", failure.text())).collect()
-    }
-
-    /// Adds to the transcript; gives what was added.
-    fn write(&mut self, what: &str, effects: &[Effect], outcome: Option<String>) -> String {
-        let mut text = format!("{what}\n");
-        for effect in effects {
-            let shown = effect.to_string();
-            text.push_str(&format!("  {}\n", shown.trim_end().replace('\n', "\n    ")));
-        }
-        if let Some(outcome) = outcome {
-            text.push_str(&format!("  = {}\n", outcome.trim_end().replace('\n', "\n    ")));
-        }
-        let text = self.folders.plain(&text);
-        self.transcript.push_str(&text);
-        text
-    }
-
-    /// Compares with a golden file, or writes it.
-    fn golden(&mut self, expect: &Expect, text: &str) -> Option<String> {
-        let name = expect.golden.as_ref()?;
-        let path = self.script.file.parent().unwrap_or(Path::new("")).join(name);
-        let way_out = "ATOLL_UPDATE=1 writes it";
-        let kept = std::fs::read_to_string(&path);
-        if self.update {
-            if kept.is_ok_and(|kept| kept == text) {
-                return None;
-            }
-            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-            if let Err(error) = made.and_then(|()| std::fs::write(&path, text)) {
-                return Some(format!("the golden file {} can not be written: {error}", path.display()));
-            }
-            self.written.push(path);
-            return None;
-        }
-        match kept {
-            Ok(kept) if kept.trim_end() == text.trim_end() => None,
-            Ok(kept) => {
-                Some(format!("the golden file {} differs; {way_out}\n{}", path.display(), difference(&kept, text)))
-            }
-            Err(error) => Some(format!("the golden file {} can not be read: {error}; {way_out}", path.display())),
-        }
-    }
-
-    /// What is expected of the whole, once everything has ended.
-    fn whole(&mut self, record: &Record, tools: &[String], audit: &Path) {
-        let script = self.script;
-        let expect = &script.scenario.expect;
-        let effects = record.since(0);
-        let mut found = record.complaints();
-        let last = effects.get(self.in_steps..).unwrap_or_default();
-        found.extend(self.unexpected_failures(last));
-        if !last.is_empty() {
-            self.write("end", last, None);
-        }
-        found.extend(effects_differ(expect, &effects, tools));
-        found.extend(files_differ(expect, |name| self.folders.place(name)));
-        let uses: Vec<AuditRecord> = AuditLog::files(audit)
-            .iter()
-            .filter_map(|file| std::fs::read_to_string(file).ok())
-            .flat_map(|text| text.lines().filter_map(AuditRecord::from_line).collect::<Vec<_>>())
-            .filter(|used| used.plugin != "scenario" && builtins::by_name(&used.plugin).is_none())
-            .collect();
-        found.extend(uses_differ(expect, &uses).into_iter().map(|text| self.folders.plain(&text)));
-        let transcript = self.transcript.clone();
-        found.extend(self.golden(expect, &transcript));
-        for message in found {
-            self.problem(None, "the whole", message);
-        }
-    }
-}
-
-/// Whether a use of a capability is the one that is meant: `http`, `http GET`, `http GET https://…`.
-fn is_use(expected: &str, used: &AuditRecord) -> bool {
-    let AuditRecord { capability, operation, target, .. } = used;
-    fits(expected, capability)
-        || fits(expected, &format!("{capability} {operation}"))
-        || fits(expected, &format!("{capability} {operation} {target}"))
-}
-
-fn uses_differ(expect: &Expect, uses: &[AuditRecord]) -> Vec<String> {
-    let shown = |used: &AuditRecord| format!("{} {} {}", used.capability, used.operation, used.target);
-    let list = |allowed: bool| {
-        let mut all: Vec<String> = uses.iter().filter(|used| used.allowed == allowed).map(shown).collect();
-        all.dedup();
-        if all.is_empty() { "nothing".to_owned() } else { all.join("\n") }
-    };
-    let mut found = Vec::new();
-    for expected in &expect.used {
-        if !uses.iter().any(|used| used.allowed && is_use(expected, used)) {
-            found.push(format!("`used`: {expected} was not used; used was\n{}", list(true)));
-        }
-    }
-    for unwanted in &expect.not_used {
-        if let Some(used) = uses.iter().find(|used| used.allowed && is_use(unwanted, used)) {
-            found.push(format!("`not-used`: {unwanted} was used\n{}", shown(used)));
-        }
-    }
-    if let Some(expected) = &expect.denied {
-        for expected in expected {
-            if !uses.iter().any(|used| !used.allowed && is_use(expected, used)) {
-                found.push(format!("`denied`: {expected} was not denied; denied was\n{}", list(false)));
-            }
-        }
-        if expected.is_empty() && uses.iter().any(|used| !used.allowed) {
-            found.push(format!("`denied`: nothing was to be denied; denied was\n{}", list(false)));
-        }
-    }
-    found
-}
-
-/// What a step does, in a few words.
-fn title(step: &Step) -> String {
-    match step.action() {
-        Some(Action::Start(StartKind::Startup)) => "start".to_owned(),
-        Some(Action::Start(StartKind::Reload)) => "start reload".to_owned(),
-        Some(Action::Event(kind)) => match step.fields.get("tool").and_then(Value::as_str) {
-            Some(tool) => format!("event {kind} {tool}"),
-            None => format!("event {kind}"),
-        },
-        Some(Action::Call(tool)) => format!("call {tool}"),
-        Some(Action::Command(name)) => format!("command {}", format!("{name} {}", text_of(step)).trim()),
-        Some(Action::Complete(name)) => format!("complete {}", format!("{name} {}", text_of(step)).trim()),
-        Some(Action::Bus(topic)) => format!("bus {topic}"),
-        Some(Action::Prompt(prompt)) => format!("prompt {prompt:?}"),
-        Some(Action::Until(expected)) => format!("until {expected:?}"),
-        None => "nothing".to_owned(),
-    }
 }
