@@ -22,15 +22,15 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(what: &str, value: Value) -> 
 pub(crate) fn to_script(event: Event) -> Result<(String, Value), Error> {
     Ok(match event {
         Event::Input(input) => {
-            let images: Vec<Value> = input.images.into_iter().map(image).collect();
+            let images: Vec<Value> = input.images.iter().map(image).collect();
             let delivery = input.delivery.map(delivery_name);
             let fields =
                 json!({"text": input.text, "images": images, "source": input.source, "streamingBehavior": delivery});
             ("input".to_owned(), fields)
         }
-        Event::ToolCall(call) => ("tool-call".to_owned(), Value::Object(call_fields(call)?)),
+        Event::ToolCall(call) => ("tool-call".to_owned(), Value::Object(call_fields(&call)?)),
         Event::ToolResult(result) => {
-            let mut fields = call_fields(result.call)?;
+            let mut fields = call_fields(&result.call)?;
             let data = |text: Option<String>| text.map(|text| parsed("a result", &text)).transpose();
             fields.insert("content".to_owned(), content_to_script(result.content));
             fields.insert("details".to_owned(), data(result.details)?.into());
@@ -47,7 +47,7 @@ pub(crate) fn to_script(event: Event) -> Result<(String, Value), Error> {
     })
 }
 
-fn call_fields(call: Call) -> Result<Map<String, Value>, Error> {
+fn call_fields(call: &Call) -> Result<Map<String, Value>, Error> {
     let Annotations { read_only, destructive, idempotent, open_world } = call.annotations;
     let fields = json!({
         "toolName": call.tool,
@@ -76,7 +76,7 @@ fn delivery_name(delivery: Delivery) -> &'static str {
     }
 }
 
-fn image(blob: Blob) -> Value {
+fn image(blob: &Blob) -> Value {
     json!({"type": "image", "data": base64(&blob.data), "mimeType": blob.mime_type})
 }
 
@@ -84,7 +84,7 @@ fn image(blob: Blob) -> Value {
 pub(crate) fn content_to_script(content: Vec<Content>) -> Value {
     let piece = |piece: Content| match piece {
         Content::Text(text) => json!({"type": "text", "text": text}),
-        Content::Image(blob) => image(blob),
+        Content::Image(blob) => image(&blob),
     };
     content.into_iter().map(piece).collect()
 }

@@ -126,6 +126,7 @@ impl Runtime {
 }
 
 /// An error of a script as one of the contract.
+#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failed(error: ScriptError) -> Error {
     let text = error.to_string();
     match error.code() {

@@ -71,14 +71,12 @@ impl Engine {
     /// From here on [`crate::Host::console`] hears of promises that fail while nobody looks at them, once it is clear that
     /// nobody does.
     pub async fn report_unhandled(&self) {
-        let unhandled: Rc<RefCell<Vec<(Persistent<Value<'static>>, ScriptError)>>> = Rc::default();
+        let unhandled: Rc<RefCell<Vec<Unhandled>>> = Rc::default();
         let (host, sources, interrupted) =
             (Rc::clone(&self.host), Rc::clone(&self.sources), Rc::clone(&self.interrupted));
         let tracker: RejectionTracker = Box::new(move |ctx, promise, reason, is_handled| {
             if is_handled {
-                let is_other = |(known, _): &(Persistent<Value<'static>>, ScriptError)| {
-                    known.clone().restore(&ctx).is_ok_and(|known| known != promise)
-                };
+                let is_other = |(known, _): &Unhandled| known.clone().restore(&ctx).is_ok_and(|known| known != promise);
                 unhandled.borrow_mut().retain(is_other);
                 return;
             }
@@ -152,6 +150,9 @@ impl Engine {
         result.catch(ctx).map_err(|caught| ScriptError::of(caught, self.interrupted.get(), &self.sources.borrow()))
     }
 }
+
+/// A promise that failed, and why.
+type Unhandled = (Persistent<Value<'static>>, ScriptError);
 
 /// Lets everything else have its turn once.
 async fn yield_once() {

@@ -38,6 +38,7 @@ export const unlink = async (path) => void (await run("unlink", "files.remove", 
 export const rmdir = unlink;
 // Folders come with the files in them.
 export const mkdir = async () => undefined;
+export const mkdtemp = async (prefix) => prefix + globalThis.crypto.randomUUID().slice(0, 6);
 export const rm = async (path, { recursive = false, force = false } = {}) => {
   try {
     if (recursive && (await stat(path)).isDirectory()) {
@@ -56,5 +57,5 @@ export const rename = async (from, to) => {
 export const realpath = async (path) => named(path);
 
 export default {
-  readFile, writeFile, appendFile, stat, lstat, access, readdir, unlink, rmdir, mkdir, rm, copyFile, rename, realpath,
+  readFile, writeFile, appendFile, stat, lstat, access, readdir, unlink, rmdir, mkdir, mkdtemp, rm, copyFile, rename, realpath,
 };

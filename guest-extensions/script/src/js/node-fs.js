@@ -104,6 +104,7 @@ export const unlinkSync = (path) => void run("unlink", "files.remove", path);
 export const rmdirSync = unlinkSync;
 // Folders come with the files in them.
 export const mkdirSync = () => undefined;
+export const mkdtempSync = (prefix) => prefix + globalThis.crypto.randomUUID().slice(0, 6);
 export const rmSync = (path, { recursive = false, force = false } = {}) => {
   try {
     if (recursive && statSync(path).isDirectory()) {
@@ -151,7 +152,7 @@ export const constants = { F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1 };
 
 const fs = {
   Stats, Dirent, readFileSync, writeFileSync, appendFileSync, statSync, lstatSync, existsSync, accessSync, readdirSync,
-  unlinkSync, rmdirSync, mkdirSync, rmSync, copyFileSync, renameSync, realpathSync, readFile, writeFile, appendFile, stat,
+  unlinkSync, rmdirSync, mkdirSync, mkdtempSync, rmSync, copyFileSync, renameSync, realpathSync, readFile, writeFile, appendFile, stat,
   access, readdir, unlink, mkdir, exists, watch, watchFile, unwatchFile, createReadStream, createWriteStream, openSync,
   constants,
   get promises() {

@@ -4,7 +4,7 @@
 mod outside;
 mod session;
 
-use std::{cell::RefCell, collections::HashMap, future::Future, rc::Rc};
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use atoll_js::rquickjs::{
     Array, Ctx, Function, Object, Persistent, Result as ScriptResult, TypedArray,
@@ -51,7 +51,10 @@ pub(crate) fn install(ctx: &Ctx<'_>, entrances: &Rc<Entrances>) -> ScriptResult<
     let native = Object::new(ctx.clone())?;
     let under_way = UnderWay::default();
     let stop_under_way = Rc::clone(&under_way);
-    native.set("call", Function::new(ctx.clone(), Async(calls(under_way)))?)?;
+    let call = move |ctx, name, arguments, number, bytes: Bytes<'_>| {
+        called(Rc::clone(&under_way), ctx, name, arguments, number, owned(&bytes))
+    };
+    native.set("call", Function::new(ctx.clone(), Async(call))?)?;
     native.set(
         "stop",
         Function::new(ctx.clone(), move |number: u32| {
@@ -74,32 +77,27 @@ pub(crate) fn install(ctx: &Ctx<'_>, entrances: &Rc<Entrances>) -> ScriptResult<
 /// What the script passes: the operation's name, its arguments as JSON, and bytes beside them.
 type Bytes<'js> = Opt<Option<TypedArray<'js, u8>>>;
 
-fn calls<'js>(
+/// Does something that may have to be waited for.
+async fn called<'js>(
     under_way: UnderWay,
-) -> impl Fn(
-    Ctx<'js>,
-    String,
-    String,
-    u32,
-    Bytes<'js>,
-) -> std::pin::Pin<Box<dyn Future<Output = ScriptResult<Array<'js>>> + 'js>> {
-    move |ctx, name, arguments, number, bytes| {
-        let bytes = owned(&bytes);
-        let under_way = Rc::clone(&under_way);
-        Box::pin(async move {
-            let (work, handle) = abortable(perform(&name, arguments, bytes));
-            if number != 0 {
-                under_way.borrow_mut().insert(number, handle);
-            }
-            let ended = work.await;
-            under_way.borrow_mut().remove(&number);
-            let done = ended.unwrap_or_else(|Aborted| Err(Error::Cancelled("The script stopped it.".to_owned())));
-            answer(&ctx, done)
-        })
+    ctx: Ctx<'js>,
+    name: String,
+    arguments: String,
+    number: u32,
+    bytes: Vec<u8>,
+) -> ScriptResult<Array<'js>> {
+    let (work, handle) = abortable(perform(&name, arguments, bytes));
+    if number != 0 {
+        under_way.borrow_mut().insert(number, handle);
     }
+    let ended = work.await;
+    under_way.borrow_mut().remove(&number);
+    let done = ended.unwrap_or_else(|Aborted| Err(Error::Cancelled("The script stopped it.".to_owned())));
+    answer(&ctx, done)
 }
 
 /// Does something before the script goes on.
+#[allow(clippy::needless_pass_by_value, reason = "what functions of a script are called with")]
 fn now<'js>(ctx: Ctx<'js>, name: String, arguments: String, bytes: Bytes<'js>) -> ScriptResult<Array<'js>> {
     let bytes = owned(&bytes);
     let done = match at_once(&name, &arguments) {

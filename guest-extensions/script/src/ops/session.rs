@@ -333,10 +333,10 @@ async fn perform_on_table(name: &str, value: Value) -> Result<Done, Error> {
         }
         "table.search" => {
             let Search { query, max } = read(name, value)?;
-            return Ok(Done::data(table::search(query, max).await?.into_iter().map(summary).collect()));
+            return Ok(Done::data(table::search(query, max).await?.iter().map(summary).collect()));
         }
         "table.describe" => {
-            return Ok(Done::data(summary(table::describe(read::<Name>(name, value)?.name).await?)));
+            return Ok(Done::data(summary(&table::describe(read::<Name>(name, value)?.name).await?)));
         }
         "table.call" => {
             let ToolCall { parent_id, name, arguments } = read(name, value)?;
@@ -348,7 +348,7 @@ async fn perform_on_table(name: &str, value: Value) -> Result<Done, Error> {
     Ok(Done::default())
 }
 
-fn summary(found: table::Summary) -> Value {
+fn summary(found: &table::Summary) -> Value {
     json!({"name": found.name, "description": found.description, "shape": found.shape, "active": found.active})
 }
 
