@@ -135,7 +135,8 @@ fn what_is_named_and_can_not_be_used_ends_the_run_with_the_reason() {
     let sandbox = Sandbox::new();
     sandbox.file("x.ts", "export let nothing;");
     sandbox.file("x.wasm", "not wasm");
-    for (file, says) in [("x.ts", "no default export"), ("x.wasm", "not WebAssembly"), ("gone.wasm", "does not exist")] {
+    for (file, says) in [("x.ts", "no default export"), ("x.wasm", "not WebAssembly"), ("gone.wasm", "does not exist")]
+    {
         let run = sandbox.atoll().args(["tool", "list", "-e", file]).run().code(1);
         assert!(run.one_line().contains(says) && run.one_line().contains(file), "{run:#?}");
     }

@@ -32,6 +32,8 @@ pub(crate) struct Script {
     pub(crate) manifest: Manifest,
     /// What its grants have to be pinned to.
     pub(crate) pin: Pin,
+    /// How the user names it who grants it something, if not by its name.
+    pub(crate) place: Option<PathBuf>,
 }
 
 /// Whether a file is a script by its name.
@@ -119,7 +121,7 @@ impl Script {
         let first = files.first().map(|file| file.text.as_str()).unwrap_or_default();
         let (manifest, text) = script_manifest(beside, first, &entry.to_string_lossy(), name)?;
         let pin = script_pin(&files, text.as_deref(), engine)?;
-        Ok(Self { file: entry.to_owned(), files, manifest, pin })
+        Ok(Self { file: entry.to_owned(), files, manifest, pin, place: None })
     }
 
     /// What it is granted. `None` if what was granted no longer counts, because its files have changed.
@@ -129,8 +131,9 @@ impl Script {
 
     /// What the sandbox loads, with what it may do.
     pub(crate) fn plugin(self, effective: Effective, origin: Origin) -> ScriptPlugin {
-        let effective = effective.of_script(&self.file.to_string_lossy());
-        let Self { file, files, manifest, pin } = self;
+        let Self { file, files, manifest, pin, place } = self;
+        let place = place.map_or_else(|| manifest.name.to_string(), |place| place.to_string_lossy().into_owned());
+        let effective = effective.of_script(&place);
         ScriptPlugin { file, files, manifest, effective, pin, origin }
     }
 }
