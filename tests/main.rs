@@ -32,6 +32,7 @@ mod fuzzing;
 mod grep_tool;
 mod host_files;
 mod hostile_projects;
+mod language_examples;
 mod lazy_start;
 mod limits;
 mod ls_tool;
