@@ -53,6 +53,7 @@ mod provider_streams;
 mod read_pictures;
 mod read_tool;
 mod readme;
+mod sdk_events;
 mod search_bounds;
 mod search_like_native;
 mod secrets;
