@@ -81,6 +81,9 @@ impl FromStr for ContractVersion {
     }
 }
 
+/// The version of a plugin that does not say it.
+const UNSAID_VERSION: &str = "0.0.0";
+
 /// What a plugin says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
@@ -103,32 +106,55 @@ pub struct Manifest {
 impl Manifest {
     /// Reads a manifest. `file` is what error messages call it.
     pub fn parse(text: &str, file: &str) -> Result<Self, ManifestError> {
+        Self::read(text, file, None)
+    }
+
+    fn read(text: &str, file: &str, script: Option<PluginName>) -> Result<Self, ManifestError> {
         let source = Source { file, text, reasons: true };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
         let mut keys = vec!["name", "version", "description", "contract", "replaces", "limits"];
         keys.extend(Wants::KEYS);
         root.only(&keys)?;
-        let version = root.text("version")?.ok_or_else(|| root.missing("version", "\"0.1.0\""))?;
-        if version.value.trim().is_empty() {
-            return Err(source.error(version.span, "`version` is empty", "write one such as `\"0.1.0\"`"));
-        }
+        let version = match (root.text("version")?, &script) {
+            (Some(version), _) if version.value.trim().is_empty() => {
+                return Err(source.error(version.span, "`version` is empty", "write one such as `\"0.1.0\"`"));
+            }
+            (Some(version), _) => version.value.to_owned(),
+            (None, Some(_)) => UNSAID_VERSION.to_owned(),
+            (None, None) => return Err(root.missing("version", "\"0.1.0\"")),
+        };
+        let (name, contract) = match script {
+            Some(name) => {
+                (root.parsed("name")?.unwrap_or(name), root.parsed("contract")?.unwrap_or(ContractVersion::CURRENT))
+            }
+            None => (
+                root.required("name", "\"my-plugin\"")?,
+                root.required("contract", &format!("\"{}\"", ContractVersion::CURRENT))?,
+            ),
+        };
         Ok(Self {
-            name: root.required("name", "\"my-plugin\"")?,
-            version: version.value.to_owned(),
+            name,
+            version,
             description: root.text("description")?.map(|text| text.value.to_owned()).unwrap_or_default(),
-            contract: root.required("contract", &format!("\"{}\"", ContractVersion::CURRENT))?,
+            contract,
             wants: Wants::read(&root)?,
             replaces: read_tool_names(&root, "replaces")?,
             limits: root.table("limits")?.map_or(Ok(LimitsSpec::default()), |section| read_limits(&section))?,
         })
     }
 
+    /// Reads the manifest of a script. What a component's has to say of itself may be left out of it: it is then called
+    /// `name` and written for this host.
+    pub fn parse_script(text: &str, file: &str, name: PluginName) -> Result<Self, ManifestError> {
+        Self::read(text, file, Some(name))
+    }
+
     /// The manifest of a plugin that has none: it asks for nothing.
     pub fn bare(name: PluginName) -> Self {
         Self {
             name,
-            version: "0.0.0".to_owned(),
+            version: UNSAID_VERSION.to_owned(),
             description: String::new(),
             contract: ContractVersion::CURRENT,
             wants: Wants::default(),

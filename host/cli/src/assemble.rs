@@ -14,7 +14,7 @@ use atoll_agent::{
     secrets::Secrets,
     settings::{BashSandbox, Settings},
 };
-use atoll_caps::{Capability, Effective, Grants, shell_word};
+use atoll_caps::{Capability, Effective, Grants, Manifest, Pin, Wants, shell_word};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost, SeenComponent, UserPlugin};
 use atoll_table::{Error, Origin, Registration, Table, model::ModelProvider};
 use futures::future::join_all;
@@ -29,6 +29,7 @@ use crate::{
     installed::{Catalog, Installed, PluginFiles},
     person::Person,
     project::Project,
+    scripts::{self, Script},
     signals::Stop,
     terminal,
 };
@@ -99,6 +100,9 @@ impl Parts {
     ) -> anyhow::Result<Self> {
         let host = PluginHost::new(places)?;
         host.set_user_limits(settings.limits.clone());
+        if let Some(engine) = builtins::script_engine() {
+            host.set_script_engine(*engine);
+        }
         let secrets = Secrets::new(directories.secrets(), environment());
         host.set_secrets(Arc::new(move |name| secrets.get(name)));
         let audit = start_audit_log(&directories, &settings);
@@ -248,33 +252,45 @@ impl Parts {
     /// Loads the plugins of `-e`. Naming one is the user's word for it: of what its manifest asks for, it is granted
     /// [`NAMED`]. What reaches outside needs a grant all the same, or an answer.
     async fn named_plugins(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Loaded>> {
-        let mut found: Vec<PluginFiles<SeenComponent>> = Vec::new();
+        let mut found: Vec<Named> = Vec::new();
         let mut paths = HashSet::new();
         for file in files {
             let shown = file.display();
-            let files =
-                named_files(&self.host, &self.directories.cwd.join(file)).with_context(|| format!("-e {shown}"))?;
-            // The same file named twice is loaded once.
-            if !paths.insert(files.file.canonicalize().unwrap_or_else(|_| files.file.clone())) {
-                continue;
+            let named = named(&self.host, &self.directories.cwd.join(file)).with_context(|| format!("-e {shown}"))?;
+            for one in named {
+                // The same file named twice is loaded once.
+                if !paths.insert(one.file().canonicalize().unwrap_or_else(|_| one.file().to_owned())) {
+                    continue;
+                }
+                let name = &one.manifest().name;
+                if builtins::by_name(name.as_str()).is_some() {
+                    anyhow::bail!("-e {shown}: `{name}` is the name of a built-in plugin; give this one another");
+                }
+                if let Some(other) = found.iter().find(|other| other.manifest().name == *name) {
+                    let (first, second) = (other.file().display(), one.file().display());
+                    anyhow::bail!("{first} and {second} are both the plugin {name}; leave out one of them");
+                }
+                found.push(one);
             }
-            let name = &files.manifest.name;
-            if let Some(other) = found.iter().find(|other| other.manifest.name == *name) {
-                let (first, second) = (other.file.display(), files.file.display());
-                anyhow::bail!("{first} and {second} are both the plugin {name}; leave out one of them");
-            }
-            found.push(files);
         }
-        let loading = found.into_iter().map(|files| {
-            let mut granted = files.granted(self.grants()).unwrap_or_default();
-            let wanted = files.manifest.wants.flags.iter().filter(|(capability, _)| NAMED.contains(capability));
+        let loading = found.into_iter().map(|one| {
+            let (manifest, pin) = (one.manifest(), one.pin());
+            let mut granted = one.granted(self.grants()).unwrap_or_default();
+            let wanted = manifest.wants.flags.iter().filter(|(capability, _)| NAMED.contains(capability));
             granted.flags.extend(wanted.map(|(capability, reason)| (*capability, reason.clone())));
-            let replaces = self.grants().replaces(&files.manifest, &files.pin);
-            let effective = Effective::intersect(&files.manifest, Some(&granted));
-            let PluginFiles { file, component, manifest, pin, .. } = files;
-            let (host, shown) = (Arc::clone(&self.host), file.clone());
-            let plugin = UserPlugin { file, component, manifest, effective, pin, origin: Origin::User };
-            let task = tokio::spawn(async move { host.load_user(plugin).await });
+            let replaces = self.grants().replaces(manifest, pin);
+            let effective = Effective::intersect(manifest, Some(&granted));
+            let (host, shown) = (Arc::clone(&self.host), one.file().to_owned());
+            let task = tokio::spawn(async move {
+                match one {
+                    Named::Script(script) => host.load_script(script.plugin(effective, Origin::User)).await,
+                    Named::Component(files) => {
+                        let PluginFiles { file, component, manifest, pin, .. } = *files;
+                        let plugin = UserPlugin { file, component, manifest, effective, pin, origin: Origin::User };
+                        host.load_user(plugin).await
+                    }
+                }
+            });
             async move { (shown, replaces, task.await) }
         });
         let mut loaded = Vec::new();
@@ -380,21 +396,65 @@ fn rank(origin: Origin) -> u8 {
     }
 }
 
-/// Reads a plugin that the user named by its file.
-fn named_files(host: &PluginHost, file: &Path) -> anyhow::Result<PluginFiles<SeenComponent>> {
-    if file.extension().is_some_and(|extension| ["ts", "js", "mjs"].iter().any(|script| extension == *script)) {
-        anyhow::bail!(Error::UnsupportedContract {
-            wanted: "an engine for scripts".to_owned(),
-            served: "components, files that end in .wasm".to_owned(),
-        });
+/// A plugin that the user named for this run.
+enum Named {
+    Component(Box<PluginFiles<SeenComponent>>),
+    Script(Box<Script>),
+}
+
+impl Named {
+    fn file(&self) -> &Path {
+        match self {
+            Self::Component(files) => &files.file,
+            Self::Script(script) => &script.file,
+        }
     }
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy().to_lowercase().replace(['_', '.'], "-");
+
+    fn manifest(&self) -> &Manifest {
+        match self {
+            Self::Component(files) => &files.manifest,
+            Self::Script(script) => &script.manifest,
+        }
+    }
+
+    fn pin(&self) -> &Pin {
+        match self {
+            Self::Component(files) => &files.pin,
+            Self::Script(script) => &script.pin,
+        }
+    }
+
+    fn granted(&self, grants: &Grants) -> Option<Wants> {
+        match self {
+            Self::Component(files) => files.granted(grants),
+            Self::Script(script) => script.granted(grants),
+        }
+    }
+}
+
+fn script(entry: &Path, folder: Option<&Path>) -> anyhow::Result<Named> {
+    Ok(Named::Script(Box::new(Script::read(entry, folder, scripts::name_of(entry)?)?)))
+}
+
+/// Reads what the user named: a component, a script, or a folder with a script or several.
+fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Named>> {
+    if path.is_dir() {
+        let entries = scripts::entries(path)?;
+        if entries.is_empty() {
+            let shown = path.display();
+            anyhow::bail!(Error::NotFound(format!(
+                "{shown} holds no script: there is no index.ts, no index.js, and no package.json that names one"
+            )));
+        }
+        let read = |entry: PathBuf| script(&entry, Some(path));
+        return entries.into_iter().map(read).collect();
+    }
+    if scripts::is_script(path) {
+        return Ok(vec![script(path, None)?]);
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase().replace(['_', '.'], "-");
     let name = stem.parse().context("its file's name can not name a plugin; give it a manifest that does")?;
-    let files = PluginFiles::seen(host, file, name)?;
-    if builtins::by_name(files.manifest.name.as_str()).is_some() {
-        anyhow::bail!("`{}` is the name of a built-in plugin; give this one another", files.manifest.name);
-    }
-    Ok(files)
+    Ok(vec![Named::Component(Box::new(PluginFiles::seen(host, path, name)?))])
 }
 
 /// The variables that configuration files may name.

@@ -2,6 +2,9 @@
 
 include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
 
+/// The name of what runs scripts.
+const SCRIPT: &str = "script";
+
 /// The order in which tools are declared; others follow by name.
 const ORDER: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
 
@@ -15,12 +18,17 @@ pub(crate) fn tools() -> Vec<&'static atoll_engine::Builtin> {
 
 /// The built-in provider for a wire format: it has the format's name.
 pub(crate) fn provider(api: &str) -> Option<&'static atoll_engine::Builtin> {
-    BUILTINS.iter().find(|builtin| builtin.name == api)
+    BUILTINS.iter().find(|builtin| builtin.name == api && builtin.name != SCRIPT)
 }
 
-/// Every built-in plugin.
-pub(crate) fn all() -> &'static [atoll_engine::Builtin] {
-    BUILTINS
+/// What runs scripts. It is no plugin by itself, and loaded with the first script.
+pub(crate) fn script_engine() -> Option<&'static atoll_engine::Builtin> {
+    by_name(SCRIPT)
+}
+
+/// Every built-in plugin, without what runs scripts.
+pub(crate) fn all() -> impl Iterator<Item = &'static atoll_engine::Builtin> {
+    BUILTINS.iter().filter(|builtin| builtin.name != SCRIPT)
 }
 
 /// The built-in plugin of this name.

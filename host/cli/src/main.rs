@@ -19,6 +19,7 @@ mod person;
 mod plugin;
 mod print_mode;
 mod project;
+mod scripts;
 mod show;
 mod signals;
 mod spelling;

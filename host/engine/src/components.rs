@@ -6,7 +6,7 @@
 use std::{
     fs::File,
     path::{Path, PathBuf},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use wasmtime::{Engine, component::Component};
 use crate::{
     aot_cache::AotCache,
     description::Description,
+    scripts::ScriptEngine,
     seen::{self, Identity, SeenComponent},
 };
 
@@ -32,6 +33,8 @@ pub(crate) enum Source {
     Image(&'static [u8]),
     /// A file, and the digest that its bytes must have.
     File { file: PathBuf, digest: Digest },
+    /// The engine that all scripts share.
+    Scripts(Arc<ScriptEngine>),
 }
 
 /// Loads components. Clones share everything.
@@ -57,6 +60,7 @@ impl Components {
                 let (engine, name, image) = (self.engine.clone(), name.to_owned(), *image);
                 blocking(move || from_image(&engine, &name, image)).await?
             }
+            Source::Scripts(engine) => engine.component(self).await,
             Source::File { file, digest } => {
                 if let Some(component) = self.cached(digest).await? {
                     return Ok(component);

@@ -11,15 +11,15 @@ use wasmtime::{
     component::{Component, types::ComponentItem},
 };
 
-use crate::{bindings, convert, linking};
+use crate::{bindings, convert, linking::Linking};
 
 /// The contract's package, as it stands in front of its interfaces' names.
 const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
 const SERVED: &[&str] = &[
-    "types", "log", "clock", "progress", "workers", "host", "files", "http", "process", "store", "table", "session",
-    "models", "ui", "bus",
+    "types", "log", "clock", "progress", "workers", "host", "source", "files", "http", "process", "store", "table",
+    "session", "models", "ui", "bus",
 ];
 /// Interfaces of the contract that this host calls.
 const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider", "extension"];
@@ -114,8 +114,8 @@ pub(crate) fn check_declared(manifest: &Manifest) -> Result<(), Error> {
 }
 
 /// Checks that everything a component imports is served and granted, and that it exports something of ours.
-/// With `can_ask`, what is only asked for by the manifest passes: each use of it is checked.
-pub(crate) fn check(surface: &Surface, effective: &Effective, can_ask: bool) -> Result<(), Error> {
+/// What is linked without a grant passes: each use of it is checked.
+pub(crate) fn check(surface: &Surface, effective: &Effective, linking: Linking) -> Result<(), Error> {
     let served = format!("{PACKAGE}…@{}", bindings::VERSION);
     let mismatch = |wanted: &str, served: &str| Error::UnsupportedContract {
         wanted: wanted.to_owned(),
@@ -136,8 +136,7 @@ pub(crate) fn check(surface: &Surface, effective: &Effective, can_ask: bool) -> 
         }
     }
     for capability in &surface.imports {
-        let is_asked_about = can_ask && linking::is_asked_about(effective, *capability);
-        if !effective.allows_interface(*capability) && !is_asked_about {
+        if !linking.includes(effective, *capability) {
             let missing = effective.check(*capability).err();
             return Err(missing.map_or_else(
                 || Error::Failed(format!("the capability {capability} is not granted")),

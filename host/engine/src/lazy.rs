@@ -14,7 +14,8 @@ use wasmtime::component::{Component, InstancePre};
 use crate::{
     bindings::atoll::plugin::types as wit,
     components::{Components, Source, blocking},
-    contract_check, linking,
+    contract_check,
+    linking::{self, Linking},
     state::{PluginContext, PluginState},
     tool_plugin::ToolPlugin,
     workers::WorkerPlugin,
@@ -25,14 +26,13 @@ pub(crate) struct LazyComponent {
     components: Components,
     source: Source,
     context: Arc<PluginContext>,
-    /// Whether there is somebody to ask about what is not granted.
-    can_ask: bool,
+    linking: Linking,
     linked: OnceCell<InstancePre<PluginState>>,
 }
 
 impl LazyComponent {
-    pub(crate) fn new(components: Components, source: Source, context: Arc<PluginContext>, can_ask: bool) -> Self {
-        Self { components, source, context, can_ask, linked: OnceCell::new() }
+    pub(crate) fn new(components: Components, source: Source, context: Arc<PluginContext>, linking: Linking) -> Self {
+        Self { components, source, context, linking, linked: OnceCell::new() }
     }
 
     /// The component, ready to be instantiated. Whoever comes first loads it, others wait for that; a failure is not
@@ -62,8 +62,8 @@ impl LazyComponent {
             context.roots();
             let surface = contract_check::surface(engine, &component);
             let effective = context.effective();
-            contract_check::check(&surface, &effective, this.can_ask)?;
-            let pre = linking::linker(engine, &effective, this.can_ask)
+            contract_check::check(&surface, &effective, this.linking)?;
+            let pre = linking::linker(engine, &effective, this.linking)
                 .and_then(|linker| linker.instantiate_pre(&component))
                 .map_err(|reason| misfit(&context.name, &reason))?;
             if surface.exports.contains("worker") {

@@ -8,18 +8,50 @@ use crate::{bindings::atoll::plugin as contract, imports::Host, state::PluginSta
 
 /// Whether the manifest is enough for a capability to be linked, where there is somebody to ask: only where each use of
 /// it is checked, and can be asked about.
-pub(crate) fn is_asked_about(effective: &Effective, capability: Capability) -> bool {
+fn is_asked_about(effective: &Effective, capability: Capability) -> bool {
     use Capability::{Files, Http, Process, Store};
     matches!(capability, Files | Http | Process | Store) && effective.wants(capability)
 }
 
-/// A linker for one plugin. Where there is somebody to ask about each use, what the manifest asks for is linked too.
-pub(crate) fn linker(engine: &Engine, effective: &Effective, can_ask: bool) -> wasmtime::Result<Linker<PluginState>> {
+/// What is linked beside what a plugin was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linking {
+    /// Nothing.
+    Granted,
+    /// What its manifest asks for, where each use of it can be asked about: there is somebody to ask.
+    Asking,
+    /// All that is served. For an engine that runs what others wrote, of which each is granted something else: every
+    /// import checks each use, and refuses what the one was not granted whose text runs.
+    Checked,
+}
+
+impl Linking {
+    /// For a component that stands for itself.
+    pub(crate) fn of_component(can_ask: bool) -> Self {
+        if can_ask { Self::Asking } else { Self::Granted }
+    }
+
+    /// Whether a capability is linked.
+    pub(crate) fn includes(self, effective: &Effective, capability: Capability) -> bool {
+        effective.allows_interface(capability)
+            || match self {
+                Self::Granted => false,
+                Self::Asking => is_asked_about(effective, capability),
+                Self::Checked => true,
+            }
+    }
+}
+
+/// A linker for one plugin.
+pub(crate) fn linker(
+    engine: &Engine,
+    effective: &Effective,
+    linking: Linking,
+) -> wasmtime::Result<Linker<PluginState>> {
     fn data(state: &mut PluginState) -> &mut PluginState {
         state
     }
-    let is_linked =
-        |capability| effective.allows_interface(capability) || (can_ask && is_asked_about(effective, capability));
+    let is_linked = |capability| linking.includes(effective, capability);
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     contract::types::add_to_linker::<_, Host>(&mut linker, data)?;
@@ -28,6 +60,7 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective, can_ask: bool) -> w
     contract::progress::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::workers::add_to_linker::<_, Host>(&mut linker, data)?;
     contract::host::add_to_linker::<_, Host>(&mut linker, data)?;
+    contract::source::add_to_linker::<_, Host>(&mut linker, data)?;
     if is_linked(Capability::Files) {
         contract::files::add_to_linker::<_, Host>(&mut linker, data)?;
     }
@@ -40,19 +73,19 @@ pub(crate) fn linker(engine: &Engine, effective: &Effective, can_ask: bool) -> w
     if is_linked(Capability::Store) {
         contract::store::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Table) {
+    if is_linked(Capability::Table) {
         contract::table::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Session) {
+    if is_linked(Capability::Session) {
         contract::session::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Models) {
+    if is_linked(Capability::Models) {
         contract::models::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Ui) {
+    if is_linked(Capability::Ui) {
         contract::ui::add_to_linker::<_, Host>(&mut linker, data)?;
     }
-    if effective.allows_interface(Capability::Bus) {
+    if is_linked(Capability::Bus) {
         contract::bus::add_to_linker::<_, Host>(&mut linker, data)?;
     }
     Ok(linker)

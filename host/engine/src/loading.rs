@@ -31,9 +31,11 @@ use crate::{
     files::{MutationLocks, OpenFiles, Walks},
     http_client::HttpClient,
     lazy::{LazyComponent, LazyTools},
+    linking::Linking,
     permits::Permits,
     processes::Confinement,
     provider_plugin::{ProviderPlugin, QUEUE},
+    scripts::{ScriptEngine, ScriptPlugin, SourceFile},
     seen::SeenComponent,
     state::{Places, PluginContext, SecretSource, Shared},
 };
@@ -49,6 +51,26 @@ pub struct Builtin {
     pub image: &'static [u8],
     /// What it says of itself, as [`PluginHost::describe`] told the build.
     pub description: &'static str,
+}
+
+impl Builtin {
+    /// Its manifest.
+    ///
+    /// # Errors
+    /// `failed` if the program was built wrongly.
+    pub(crate) fn manifest(&self) -> Result<Manifest, Error> {
+        Manifest::parse(self.manifest, &format!("{}/plugin.toml", self.name))
+            .map_err(|error| Error::Failed(error.to_string()))
+    }
+
+    /// What it says of itself.
+    ///
+    /// # Errors
+    /// `failed` if the program was built wrongly.
+    pub(crate) fn read_description(&self) -> Result<Description, Error> {
+        Description::parse(self.description.as_bytes())
+            .map_err(|reason| Error::Failed(format!("the built-in plugin {} was built wrongly: {reason}", self.name)))
+    }
 }
 
 /// A plugin of the user's.
@@ -125,6 +147,7 @@ impl PluginHost {
             audit: OnceLock::new(),
             secrets: OnceLock::new(),
             approvals: Approvals::default(),
+            scripts: OnceLock::new(),
             services: OnceLock::new(),
         };
         Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
@@ -183,10 +206,8 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_builtin`].
     pub async fn load_builtin_with(&self, builtin: &Builtin, added: &Wants) -> Result<LoadedPlugin, Error> {
-        let manifest = builtin_manifest(builtin)?;
-        let description = Description::parse(builtin.description.as_bytes()).map_err(|reason| {
-            Error::Failed(format!("the built-in plugin {} was built wrongly: {reason}", builtin.name))
-        })?;
+        let manifest = builtin.manifest()?;
+        let description = builtin.read_description()?;
         let effective = Effective::builtin_with(&manifest, added);
         self.finish(
             Source::Image(builtin.image),
@@ -194,6 +215,7 @@ impl PluginHost {
             manifest,
             effective,
             Pedigree::BUILTIN,
+            Arc::default(),
         )
         .await
     }
@@ -203,16 +225,17 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_builtin`], and whatever it fails with.
     pub async fn describe(&self, builtin: &Builtin) -> Result<String, Error> {
-        let manifest = builtin_manifest(builtin)?;
+        let manifest = builtin.manifest()?;
         let effective = Effective::builtin(&manifest);
         let component = components::from_image(&self.components.engine, builtin.name, builtin.image)?;
         let surface = contract_check::surface(&self.components.engine, &component);
-        let context = self.context(&manifest, effective, Pedigree::BUILTIN);
+        let context = self.context(&manifest, effective, Pedigree::BUILTIN, Arc::default());
         let lazy = Arc::new(LazyComponent::new(
             self.components.clone(),
             Source::Image(builtin.image),
             context,
-            self.shared.approvals.can_ask(),
+            // It may use nothing, whatever is linked.
+            Linking::Checked,
         ));
         // What is built here is written with the Rust SDK, which lifts asynchronously.
         let description = Self::ask(&surface, &lazy, true).await?;
@@ -237,7 +260,9 @@ impl PluginHost {
         let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
         let (source, known) = self.known(&file, component, &manifest, &pin).await?;
         let pedigree = Pedigree { pin: Some(pin), origin };
-        self.finish(source, known, manifest, effective, pedigree).await.map_err(|error| in_file(&file, error))
+        self.finish(source, known, manifest, effective, pedigree, Arc::default())
+            .await
+            .map_err(|error| in_file(&file, error))
     }
 
     /// Gets a component ready that is to take over from a running extension of the same name. It is checked, linked and
@@ -250,7 +275,7 @@ impl PluginHost {
         let (source, known) = self.known(&file, component, &manifest, &pin).await?;
         let load = async {
             let pedigree = Pedigree { pin: Some(pin), origin };
-            let ready = self.ready(source, known, &manifest, effective, pedigree).await?;
+            let ready = self.ready(source, known, &manifest, effective, pedigree, Arc::default()).await?;
             if !ready.surface.exports.contains("extension") {
                 return Err(Error::InvalidArguments(format!(
                     "the plugin {} is no extension any more; start anew to have its tools",
@@ -260,6 +285,49 @@ impl PluginHost {
             Ok(Replacement(ready.generation(&self.components.engine).await?))
         };
         load.await.map_err(|error| in_file(&file, error))
+    }
+
+    /// From now on scripts are run by this one. To be called before any is loaded; the first counts. Nothing of it is
+    /// looked at before that.
+    pub fn set_script_engine(&self, builtin: Builtin) {
+        let _ = self.shared.scripts.set(Arc::new(ScriptEngine::new(builtin)));
+    }
+
+    /// Gets a script ready: it becomes an extension with grants, limits and a store of its own. Its text is read when the
+    /// extension starts.
+    ///
+    /// # Errors
+    /// `unavailable` if this host runs no scripts, `unsupported-contract` if its manifest is for another host.
+    pub async fn load_script(&self, script: ScriptPlugin) -> Result<LoadedPlugin, Error> {
+        let ScriptPlugin { file, files, manifest, effective, pin, origin } = script;
+        let (source, known) = self.script_engine(&file)?;
+        let pedigree = Pedigree { pin: Some(pin), origin };
+        let loaded = self.finish(source, known, manifest, effective, pedigree, files.into()).await;
+        loaded.map_err(|error| in_file(&file, error))
+    }
+
+    /// Gets a script ready that is to take over from a running extension of the same name. It is not started.
+    ///
+    /// # Errors
+    /// As [`Self::load_script`].
+    pub async fn load_script_replacement(&self, script: ScriptPlugin) -> Result<Replacement, Error> {
+        let ScriptPlugin { file, files, manifest, effective, pin, origin } = script;
+        let (source, known) = self.script_engine(&file)?;
+        let load = async {
+            let pedigree = Pedigree { pin: Some(pin), origin };
+            let ready = self.ready(source, known, &manifest, effective, pedigree, files.into()).await?;
+            Ok(Replacement(ready.generation(&self.components.engine).await?))
+        };
+        load.await.map_err(|error| in_file(&file, error))
+    }
+
+    /// What runs scripts, and what is known of it.
+    fn script_engine(&self, file: &Path) -> Result<(Source, Known), Error> {
+        let engine = self.shared.scripts.get().ok_or_else(|| {
+            let shown = file.display();
+            Error::Unavailable(format!("{shown} can not be run: this program was built without an engine for scripts"))
+        })?;
+        Ok((Source::Scripts(Arc::clone(engine)), Known::Description(engine.description()?)))
     }
 
     /// Where a plugin of the user's comes from, and what is known of it.
@@ -298,8 +366,8 @@ impl PluginHost {
     ) -> Result<Inspection, Error> {
         let component = self.components.compile(file, bytes, &Digest::of(bytes)).await?;
         let surface = contract_check::surface(&self.components.engine, &component);
-        let refusal =
-            contract_check::check_declared(manifest).and_then(|()| contract_check::check(&surface, effective, false));
+        let refusal = contract_check::check_declared(manifest)
+            .and_then(|()| contract_check::check(&surface, effective, Linking::Granted));
         Ok(Inspection { surface, refusal: refusal.err() })
     }
 
@@ -308,7 +376,7 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_builtin`].
     pub fn inspect_builtin(&self, builtin: &Builtin) -> Result<(Manifest, Surface), Error> {
-        let manifest = builtin_manifest(builtin)?;
+        let manifest = builtin.manifest()?;
         let component = components::from_image(&self.components.engine, builtin.name, builtin.image)?;
         Ok((manifest, contract_check::surface(&self.components.engine, &component)))
     }
@@ -336,6 +404,7 @@ impl PluginHost {
         manifest: &Manifest,
         effective: Effective,
         pedigree: Pedigree,
+        files: Arc<[SourceFile]>,
     ) -> Result<Ready, Error> {
         let name = manifest.name.as_str();
         let surface = match &known {
@@ -343,8 +412,11 @@ impl PluginHost {
             Known::Component(component, _) => contract_check::surface(&self.components.engine, component),
         };
         contract_check::check_declared(manifest)?;
-        let can_ask = self.shared.approvals.can_ask();
-        if let Err(error) = contract_check::check(&surface, &effective, can_ask) {
+        let linking = match &source {
+            Source::Scripts(_) => Linking::Checked,
+            Source::Image(_) | Source::File { .. } => Linking::of_component(self.shared.approvals.can_ask()),
+        };
+        if let Err(error) = contract_check::check(&surface, &effective, linking) {
             if let Error::Denied { capability, .. } = &error {
                 let uses = Uses::new(self.shared.audit.get().cloned(), name, None, false);
                 let capability = capability.parse().map_or("", Capability::as_str);
@@ -352,8 +424,8 @@ impl PluginHost {
             }
             return Err(error);
         }
-        let context = self.context(manifest, effective, pedigree);
-        let lazy = LazyComponent::new(self.components.clone(), source, Arc::clone(&context), can_ask);
+        let context = self.context(manifest, effective, pedigree, files);
+        let lazy = LazyComponent::new(self.components.clone(), source, Arc::clone(&context), linking);
         let lazy = Arc::new(lazy);
         let (description, is_new) = match known {
             Known::Description(description) => (description, false),
@@ -378,9 +450,10 @@ impl PluginHost {
         manifest: Manifest,
         effective: Effective,
         pedigree: Pedigree,
+        files: Arc<[SourceFile]>,
     ) -> Result<LoadedPlugin, Error> {
         let engine = &self.components.engine;
-        let ready = self.ready(source, known, &manifest, effective, pedigree).await?;
+        let ready = self.ready(source, known, &manifest, effective, pedigree, files).await?;
         let Ready { context, lazy, surface, .. } = &ready;
         let name = context.name.clone();
         let mut loaded = LoadedPlugin { name, manifest, tools: None, provider: None, extension: None, live: None };
@@ -422,7 +495,13 @@ impl PluginHost {
         Ok(Description::new(surface, tools, is_concurrent))
     }
 
-    fn context(&self, manifest: &Manifest, effective: Effective, pedigree: Pedigree) -> Arc<PluginContext> {
+    fn context(
+        &self,
+        manifest: &Manifest,
+        effective: Effective,
+        pedigree: Pedigree,
+        files: Arc<[SourceFile]>,
+    ) -> Arc<PluginContext> {
         let open_files = OpenFiles::of_plugin(&self.shared.open_files);
         Arc::new(PluginContext {
             name: manifest.name.as_str().to_owned(),
@@ -433,6 +512,7 @@ impl PluginHost {
             shared: Arc::clone(&self.shared),
             walks: Walks::of_plugin(&self.shared.walks, &open_files),
             open_files,
+            files,
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             extension: OnceLock::new(),
@@ -486,11 +566,6 @@ impl Ready {
         let recipe = self.recipe(engine, queue).await?;
         Ok(Generation { recipe, is_concurrent: self.is_concurrent, tools: self.tools.clone() })
     }
-}
-
-fn builtin_manifest(builtin: &Builtin) -> Result<Manifest, Error> {
-    Manifest::parse(builtin.manifest, &format!("{}/plugin.toml", builtin.name))
-        .map_err(|error| Error::Failed(error.to_string()))
 }
 
 fn in_file(file: &Path, error: Error) -> Error {

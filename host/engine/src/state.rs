@@ -29,6 +29,7 @@ use crate::{
     output_lines::{Allowance, MAX_LINE, OutputLines},
     permits::Permits,
     processes::Confinement,
+    scripts::{ScriptEngine, SourceFile},
     workers::WorkerPlugin,
 };
 
@@ -117,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: OnceLock<SecretSource>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
+    /// What runs scripts, if anything does.
+    pub(crate) scripts: OnceLock<Arc<ScriptEngine>>,
     /// What extensions reach of the session.
     pub(crate) services: OnceLock<Services>,
 }
@@ -144,6 +147,8 @@ pub(crate) struct PluginContext {
     pub(crate) shared: Arc<Shared>,
     pub(crate) open_files: OpenFiles,
     pub(crate) walks: Walks,
+    /// The text that it runs, if it is one that does.
+    pub(crate) files: Arc<[SourceFile]>,
     /// What does shares of its work, if it exports that.
     pub(crate) worker: OnceLock<WorkerPlugin>,
     /// What runs its tools, if it exports any.

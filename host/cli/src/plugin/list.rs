@@ -33,7 +33,7 @@ pub(super) fn run(known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
             folder: Some(folder.display().to_string()),
         });
     }
-    rows.extend(builtins::all().iter().map(|builtin| {
+    rows.extend(builtins::all().map(|builtin| {
         // The build has read it.
         let manifest = Manifest::parse(builtin.manifest, builtin.name).ok();
         Row {

@@ -83,7 +83,7 @@ impl Known {
 fn find_any<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Installed, atoll_table::Error> {
     catalog.find(name).map_err(|_| {
         let known = catalog.plugins.iter().map(|plugin| plugin.name.as_str());
-        let known: Vec<&str> = known.chain(builtins::all().iter().map(|builtin| builtin.name)).collect();
+        let known: Vec<&str> = known.chain(builtins::all().map(|builtin| builtin.name)).collect();
         not_found(name, &known)
     })
 }

@@ -1,4 +1,4 @@
-//! `types`, `log`, `clock` and `progress`: granted to every plugin.
+//! `types`, `log`, `clock`, `progress` and `source`: granted to every plugin.
 
 use std::{
     sync::Arc,
@@ -36,6 +36,16 @@ impl contract::clock::Host for PluginState {
 
     fn monotonic(&mut self) -> wasmtime::Result<u64> {
         Ok(self.meter.since_start_ns())
+    }
+}
+
+impl contract::source::Host for PluginState {
+    fn files(&mut self) -> wasmtime::Result<Vec<contract::source::File>> {
+        let file = |file: &crate::scripts::SourceFile| contract::source::File {
+            path: file.path.clone(),
+            data: file.text.clone().into_bytes(),
+        };
+        Ok(self.plugin.files.iter().map(file).collect())
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use atoll_caps::Capability;
 use atoll_table::{Error, TableAccess, ToolOutput, ToolRunner};
 use tokio::{sync::watch, task::JoinSet};
 use wasmtime::component::Accessor;
 
 use super::{Answer, Host, caller, contract};
 use crate::{
-    call::Clock,
+    audit::Verdict,
+    call::{Clock, Use},
     convert,
     state::{PluginContext, PluginState, lock},
 };
@@ -30,6 +32,12 @@ struct Access {
 fn table<T: Send>(accessor: &Accessor<T, Host>, parent: Option<&str>) -> Result<Access, Error> {
     accessor.with(|mut access| {
         let state = access.get();
+        // It may be linked without a grant.
+        if let Err(denied) = state.plugin.effective().check(Capability::Table) {
+            let the_use = Use { capability: Capability::Table.as_str(), operation: "use", target: "" };
+            state.caller().denied(the_use, Verdict::Denied);
+            return Err(convert::denied(&denied));
+        }
         let mut running = lock(&state.running);
         let found = match parent {
             Some(id) => running.get_mut(id),
