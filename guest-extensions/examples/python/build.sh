@@ -6,7 +6,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here}
-out=${2:-plugin.wasm}
+out=${2:-$here/plugin.wasm}
 wit=${ATOLL_WIT:-$here/wit}
 for tool in componentize-py wasm-tools; do
     if ! command -v "$tool" >/dev/null; then
