@@ -256,6 +256,11 @@ impl<'de> serde::Deserialize<'de> for LimitsSpec {
 pub struct UserLimits(BTreeMap<String, LimitsSpec>);
 
 impl UserLimits {
+    /// The same for all plugins.
+    pub fn for_all(spec: LimitsSpec) -> Self {
+        Self([("*".to_owned(), spec)].into())
+    }
+
     /// The limits of a plugin: the defaults, then what its manifest sets, then what the user sets for all plugins,
     /// then what the user sets for this one.
     pub fn of(&self, plugin: &str, manifest: &LimitsSpec) -> Limits {

@@ -258,6 +258,19 @@ pub(crate) enum PluginCommand {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Play scenarios with a plugin, in the real sandbox with a made-up host around it. Exits with 1 if anything is not
+    /// as they expect it, with 2 if one can not be understood. ATOLL_UPDATE=1 writes their golden files.
+    Test {
+        /// The plugin's file.
+        #[arg(value_name = "FILE")]
+        plugin: PathBuf,
+        /// The scenarios; those in the folder `tests` of the plugin's project if none is named.
+        #[arg(value_name = "SCENARIO")]
+        scenarios: Vec<PathBuf>,
+        /// The outcome as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what plugins have used: files, requests, programs, and what was denied. Newest last.
     Log {
         /// Of this plugin only.

@@ -2,6 +2,7 @@
 //! put into headers.
 
 mod reach;
+mod recorded;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -29,6 +30,7 @@ use crate::{
     state::{GrantedSecret, PluginContext},
 };
 use reach::{OutOfReach, Reach, Resolver};
+pub use recorded::{RecordedAnswer, RecordedRequest, Recordings};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -62,6 +64,8 @@ pub(crate) struct HttpClient {
     public: OnceLock<Client>,
     loopback: OnceLock<Client>,
     any: OnceLock<Client>,
+    /// What answers in place of the network, if anything.
+    recordings: OnceLock<Recordings>,
 }
 
 /// A request's body.
@@ -125,6 +129,11 @@ impl HttpClient {
         self.client(if this_machine_only { Reach::Loopback } else { Reach::Any })
     }
 
+    /// From now on nothing is sent: requests of plugins are answered by these.
+    pub(crate) fn play(&self, recordings: Recordings) {
+        let _ = self.recordings.set(recordings);
+    }
+
     /// Sends a request for a plugin and waits for the response's head.
     pub(crate) async fn send(&self, plugin: &Caller, request: SendRequest) -> Result<Received, Error> {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
@@ -148,32 +157,9 @@ impl HttpClient {
                 let (origin, verdict) = check(plugin, &url, hop.method.as_str()).await?;
                 let headers = headers(plugin, &origin, &hop.headers).await?;
                 let used = HttpUse::new(plugin, &hop.method, &url, verdict);
-                let (replayable, sent) = body.split();
-                let client = self.client(reach_of(plugin, &origin))?;
-                let mut builder = client.request(hop.method.clone(), url.clone()).headers(headers.clone());
-                if let Some(sent) = sent {
-                    builder = builder.body(sent);
-                }
-                let (response, replayable) = match builder.send().await {
-                    Ok(response) => (response, replayable),
-                    Err(error) => match OutOfReach::reason_of(&error) {
-                        // Nothing was sent.
-                        Some(elsewhere) => {
-                            let client = granted_by_address(plugin, &origin, &hop.method, elsewhere)?;
-                            let again = replayable.ok_or_else(|| {
-                                Error::Failed(format!(
-                                    "{elsewhere}; send the body whole, for a stream can be sent once"
-                                ))
-                            })?;
-                            let (replayable, sent) = again.split();
-                            let mut builder = client.request(hop.method.clone(), url.clone()).headers(headers);
-                            if let Some(sent) = sent {
-                                builder = builder.body(sent);
-                            }
-                            (builder.send().await.map_err(|error| unreachable_server(&url, &error))?, replayable)
-                        }
-                        None => return Err(unreachable_server(&url, &error)),
-                    },
+                let (response, replayable) = match self.recordings.get() {
+                    Some(recordings) => recorded::answer(recordings, &hop.method, &url, &hop.headers, body).await?,
+                    None => self.exchange(plugin, &hop.method, &url, &origin, headers, body).await?,
                 };
                 let next = match redirect_target(&url, &response) {
                     Some(next) if redirects < request.max_redirects.min(MAX_REDIRECTS) => next?,
@@ -191,6 +177,39 @@ impl HttpClient {
             None => work.await,
         }?;
         Ok(receive(response, used, idle))
+    }
+
+    /// Sends one request over the network. Gives the body too, if it can be sent once more.
+    async fn exchange(
+        &self,
+        plugin: &Caller,
+        method: &Method,
+        url: &Url,
+        origin: &Origin,
+        headers: HeaderMap,
+        body: SendBody,
+    ) -> Result<(reqwest::Response, Option<SendBody>), Error> {
+        let (replayable, sent) = body.split();
+        let client = self.client(reach_of(plugin, origin))?;
+        let mut builder = client.request(method.clone(), url.clone()).headers(headers.clone());
+        if let Some(sent) = sent {
+            builder = builder.body(sent);
+        }
+        let error = match builder.send().await {
+            Ok(response) => return Ok((response, replayable)),
+            Err(error) => error,
+        };
+        // Nothing was sent to one that is out of reach.
+        let Some(elsewhere) = OutOfReach::reason_of(&error) else { return Err(unreachable_server(url, &error)) };
+        let client = granted_by_address(plugin, origin, method, elsewhere)?;
+        let again = replayable
+            .ok_or_else(|| Error::Failed(format!("{elsewhere}; send the body whole, for a stream can be sent once")))?;
+        let (replayable, sent) = again.split();
+        let mut builder = client.request(method.clone(), url.clone()).headers(headers);
+        if let Some(sent) = sent {
+            builder = builder.body(sent);
+        }
+        Ok((builder.send().await.map_err(|error| unreachable_server(url, &error))?, replayable))
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
     description::Description,
     extension_plugin::{ExtensionPlugin, Generation, LiveExtension, Replacement},
     files::{MutationLocks, OpenFiles, Walks},
-    http_client::HttpClient,
+    http_client::{HttpClient, Recordings},
     lazy::{LazyComponent, LazyTools},
     linking::Linking,
     permits::Permits,
@@ -37,7 +37,7 @@ use crate::{
     provider_plugin::{ProviderPlugin, QUEUE},
     scripts::{ScriptEngine, ScriptPlugin, SourceFile},
     seen::SeenComponent,
-    state::{Places, PluginContext, SecretSource, Shared},
+    state::{LogSink, Places, PluginContext, SecretSource, Shared},
 };
 
 /// A plugin that was compiled into the program.
@@ -149,6 +149,7 @@ impl PluginHost {
             approvals: Approvals::default(),
             scripts: OnceLock::new(),
             services: OnceLock::new(),
+            log: OnceLock::new(),
         };
         Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
     }
@@ -191,6 +192,18 @@ impl PluginHost {
     /// What extensions reach of the session. To be called before the first of them starts; the first counts.
     pub fn set_services(&self, services: Services) {
         let _ = self.shared.services.set(services);
+    }
+
+    /// From now on requests of plugins are not sent, but answered by these, once they have passed every check. For tests
+    /// of plugins. The first counts.
+    pub fn set_recordings(&self, recordings: Recordings) {
+        self.shared.http.play(recordings);
+    }
+
+    /// From now on this one is shown every line that a plugin logs, whatever the filter of the program's own log says.
+    /// The first counts.
+    pub fn set_log(&self, log: LogSink) {
+        let _ = self.shared.log.set(log);
     }
 
     /// Gets a built-in plugin ready. Nothing is compiled, and of a plugin that only brings tools nothing is run.

@@ -122,7 +122,12 @@ pub(crate) struct Shared {
     pub(crate) scripts: OnceLock<Arc<ScriptEngine>>,
     /// What extensions reach of the session.
     pub(crate) services: OnceLock<Services>,
+    /// Who is shown what plugins log, beside the program's own log.
+    pub(crate) log: OnceLock<LogSink>,
 }
+
+/// Is shown the lines that plugins log: the plugin's name, the level, the line. Must not block.
+pub type LogSink = Arc<dyn Fn(&str, Level, &str) + Send + Sync>;
 
 /// Looks up a secret of the user's by its name, once it is known that a plugin may use it. May block.
 pub type SecretSource = Arc<dyn Fn(&str) -> Result<Secret, Error> + Send + Sync>;
@@ -356,6 +361,9 @@ impl PluginContext {
         let line = self.redacted(line);
         let line = line.get(..line.floor_char_boundary(MAX_LINE)).unwrap_or_default();
         let plugin = self.name.as_str();
+        if let Some(log) = self.shared.log.get() {
+            log(plugin, level, line);
+        }
         match level {
             Level::TRACE => tracing::trace!(target: "plugin", plugin, "{line}"),
             Level::DEBUG => tracing::debug!(target: "plugin", plugin, "{line}"),
@@ -364,7 +372,11 @@ impl PluginContext {
             Level::ERROR => tracing::error!(target: "plugin", plugin, "{line}"),
         }
         if is_last {
-            tracing::warn!(target: "plugin", plugin, "it logs too much; lines are dropped from here on");
+            let line = "it logs too much; lines are dropped from here on";
+            tracing::warn!(target: "plugin", plugin, "{line}");
+            if let Some(log) = self.shared.log.get() {
+                log(plugin, Level::WARN, line);
+            }
         }
     }
 

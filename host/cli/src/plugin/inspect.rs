@@ -48,7 +48,7 @@ pub(super) async fn run(plugin: &Path, as_json: bool, trust: TrustArguments) -> 
 }
 
 /// The name of a plugin whose manifest does not give one, from its file's.
-pub(super) fn name_of(file: &Path) -> anyhow::Result<PluginName> {
+pub(crate) fn name_of(file: &Path) -> anyhow::Result<PluginName> {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
     let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     plain.trim_matches('-').parse().or_else(|_| "plugin".parse()).context("the file's name can not name a plugin")

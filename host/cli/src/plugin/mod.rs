@@ -13,6 +13,7 @@ mod sheet;
 mod staging;
 mod switch;
 mod templates;
+mod test;
 mod toolchain;
 mod verify;
 
@@ -42,6 +43,7 @@ pub(crate) async fn run(command: PluginCommand, trust: TrustArguments) -> anyhow
         PluginCommand::Revoke { name, what } => grant::revoke(&Known::new(trust, true)?, &name, &what),
         PluginCommand::Verify { names, json } => verify::run(&names, json, trust).await,
         PluginCommand::Pack { component, manifest, output } => pack::run(&component, &manifest, output.as_deref()),
+        PluginCommand::Test { plugin, scenarios, json } => test::run(&plugin, scenarios, json).await,
         PluginCommand::Log { plugin, denied, since, follow, json } => {
             log::run(log::Filter { plugin, denied, since }, follow, json).await
         }

@@ -199,7 +199,7 @@ mod tests {
                 let text = |wanted: &str| files.iter().find(|(path, _)| path == wanted).map(|(_, text)| text.as_str());
                 let manifest = Manifest::parse(text("plugin.toml").unwrap_or_default(), "plugin.toml");
                 assert_eq!(
-                    manifest.map(|manifest| manifest.name).ok().as_deref(),
+                    manifest.map(|manifest| manifest.name.to_string()).ok().as_deref(),
                     Some("my-plugin"),
                     "{language:?} {kind:?}"
                 );
