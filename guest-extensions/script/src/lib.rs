@@ -5,6 +5,7 @@
 //! was granted, and this component adds nothing to that. It must never keep an answer of the host in place of asking again:
 //! grants change while a script runs.
 
+mod absent;
 mod events;
 mod modules;
 mod ops;

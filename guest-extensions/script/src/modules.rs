@@ -1,11 +1,18 @@
 //! What a script can import: its own files, and the modules that come with this component.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    rc::Rc,
+    time::Duration,
+};
 
 use atoll_js::{Host, Level};
 use atoll_plugin::{Error, clock, log, source::File};
 use atoll_ts_strip::{Options, strip};
 use futures::future::LocalBoxFuture;
+
+use crate::absent::{imported, with_absent};
 
 /// The module that begins everything.
 pub(crate) const API: &str = "atoll:api";
@@ -62,6 +69,16 @@ const NAMES: &[(&str, &str)] = &[
     ("buffer", "atoll:buffer"),
     ("timers/promises", "atoll:timers-promises"),
 ];
+
+/// The module that a script means by a name that is no path. Parts of Pi's packages are the packages.
+fn named(specifier: &str) -> Option<&'static str> {
+    let plain = specifier.strip_prefix("node:").unwrap_or(specifier);
+    let package = plain.starts_with('@').then(|| plain.match_indices('/').nth(1)).flatten();
+    let package = package.and_then(|(at, _)| plain.get(..at)).unwrap_or(plain);
+    let found =
+        NAMES.iter().find(|(name, _)| *name == plain).or_else(|| NAMES.iter().find(|(name, _)| *name == package));
+    found.map(|(_, module)| *module)
+}
 
 /// The files of the script, and what was made of them.
 pub(crate) struct Modules {
@@ -158,9 +175,8 @@ impl Host for Modules {
                 format!("{from} can not import `{specifier}`: no such file was found below the script's folder")
             });
         }
-        let plain = specifier.strip_prefix("node:").unwrap_or(specifier);
-        if let Some((_, module)) = NAMES.iter().find(|(name, _)| *name == plain) {
-            return Ok((*module).to_owned());
+        if let Some(module) = named(specifier) {
+            return Ok(module.to_owned());
         }
         let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         Err(format!(
@@ -171,7 +187,12 @@ impl Host for Modules {
 
     fn load(&self, name: &str) -> Result<String, String> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
-            return Ok((*text).to_owned());
+            let Some(shown) = name.strip_prefix("atoll:").filter(|shown| shown.starts_with("pi-")) else {
+                return Ok((*text).to_owned());
+            };
+            let is_it = |specifier: &str| named(specifier) == Some(name);
+            let names: BTreeSet<&str> = self.files.values().flat_map(|file| imported(file, is_it)).collect();
+            return Ok(with_absent(text, shown, names));
         }
         self.read(name).map(|code| code.to_string())
     }
