@@ -146,7 +146,7 @@ fn a_grant_is_for_the_files_it_was_given_to() {
     let outline = example(&sandbox, "outline.ts");
     let call =
         || sandbox.atoll().arg("-e").arg(&outline).args(["tool", "call", "outline", "{\"path\": \"README.md\"}"]).run();
-    let denied = call().code(1);
+    let denied = call().code(3);
     let said = format!("{}{}", denied.stdout, denied.stderr);
     let line = said
         .lines()
@@ -156,11 +156,11 @@ fn a_grant_is_for_the_files_it_was_given_to() {
     assert_eq!(call().ok().stdout, "1: # One\n3: ## Two\n");
     let changed = std::fs::read_to_string(&outline).unwrap() + "\n// changed";
     std::fs::write(&outline, changed).unwrap();
-    call().code(1);
+    call().code(3);
     sandbox.atoll().args(["plugin", "grant"]).arg(&outline).arg("--all").run().ok();
     assert_eq!(call().ok().stdout, "1: # One\n3: ## Two\n");
     sandbox.atoll().args(["plugin", "revoke"]).arg(&outline).arg("--all").run().ok();
-    call().code(1);
+    call().code(3);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use atoll_plugin::{
     Content, Error, ToolOutput,
     extension::{Block, Call, Completion, Event, Outcome, ResultPatch, Transform},
-    types::{Annotations, Blob, Command, Delivery, Flag, FlagKind, Shortcut, Subscription, Usage},
+    types::{Annotations, Blob, Command, Delivery, Denial, Flag, FlagKind, Shortcut, Subscription, Usage},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,19 @@ pub(crate) fn parsed(what: &str, text: &str) -> Result<Value, Error> {
 /// A part of what the script gave, read into a type.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(what: &str, value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| Error::invalid_arguments(format!("{what} can not be used: {error}")))
+}
+
+#[derive(Deserialize)]
+struct DenialFields {
+    capability: String,
+    target: String,
+    hint: String,
+}
+
+/// What the script was denied and did not catch.
+pub(crate) fn denied(value: Value) -> Result<Error, Error> {
+    let DenialFields { capability, target, hint } = read("a denial", value)?;
+    Ok(Error::Denied(Denial { capability, target, hint }))
 }
 
 /// The name of an event and its fields.

@@ -101,7 +101,11 @@ impl Runtime {
             Ok(answer) => answer.map_err(failed)?,
             Err(_) => return Err(Error::failed("The script ended before it answered.")),
         };
-        events::parsed("the answer of the script", &text)
+        let mut answer = events::parsed("the answer of the script", &text)?;
+        match answer.get_mut("__denied").map(Value::take) {
+            Some(denied) => Err(events::denied(denied)?),
+            None => Ok(answer),
+        }
     }
 
     async fn asked<'js>(&self, ctx: &Ctx<'js>, kind: &str, what: String) -> atoll_js::rquickjs::Result<String> {

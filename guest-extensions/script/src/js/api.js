@@ -1,5 +1,5 @@
 // The object that a script's default export is called with, and what the host puts to the script.
-import { call, now, not_here, serve, without_effect } from "atoll:native";
+import { HostError, call, now, not_here, serve, without_effect } from "atoll:native";
 import "atoll:globals";
 import { Handlers } from "atoll:events";
 import { context, model_name, ui } from "atoll:context";
@@ -263,8 +263,20 @@ const asked = {
   },
 };
 
+/** What was not granted is told as that, so that the way out is shown to people and not to the model. */
+const told = async (kind, text) => {
+  try {
+    return (await asked[kind](JSON.parse(text))) ?? null;
+  } catch (error) {
+    const { capability, target, hint } = error ?? {};
+    if (!(error instanceof HostError) || capability === undefined) throw error;
+    console.warn(error);
+    return { __denied: { capability, target, hint } };
+  }
+};
+
 serve(
-  async (kind, text) => JSON.stringify((await asked[kind](JSON.parse(text))) ?? null),
+  async (kind, text) => JSON.stringify(await told(kind, text)),
   (name, text) => {
     const prepare = tools.get(name)?.prepareArguments;
     return prepare ? JSON.stringify(prepare(JSON.parse(text))) : text;
