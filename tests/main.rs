@@ -49,6 +49,7 @@ mod network_promises;
 mod plugin_cache;
 mod plugin_install;
 mod plugin_management;
+mod plugin_new;
 mod plugin_scenarios;
 mod print_mode;
 mod print_mode_sessions;
