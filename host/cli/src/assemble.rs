@@ -104,7 +104,7 @@ impl Parts {
             host.set_script_engine(*engine);
         }
         let secrets = Secrets::new(directories.secrets(), environment());
-        host.set_secrets(Arc::new(move |name| secrets.get(name)));
+        host.set_secrets(Arc::new(secrets));
         let audit = start_audit_log(&directories, &settings);
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());

@@ -9,6 +9,7 @@ mod effects;
 mod hook;
 pub mod own_tables;
 mod report;
+pub mod servers;
 pub mod session_access;
 
 use std::{

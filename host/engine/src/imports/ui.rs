@@ -98,6 +98,8 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
                 )));
             }
             let _pause = caller.call.clock.pause();
+            let (title, options) =
+                (caller.redacted(&title), options.iter().map(|text| caller.redacted(text)).collect());
             let picked = ui.select(&caller.who(), title, options, timeout(timeout_ms)).await?;
             Ok::<_, Error>(picked.and_then(|index| u32::try_from(index).ok()))
         };
@@ -113,6 +115,7 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
         let ask = async {
             let (caller, ui) = ui(accessor, "confirm", &title, &[&message])?;
             let _pause = caller.call.clock.pause();
+            let (title, message) = (caller.redacted(&title), caller.redacted(&message));
             ui.confirm(&caller.who(), title, message, timeout(timeout_ms)).await
         };
         Ok(ask.await.map_err(Into::into))
@@ -127,6 +130,7 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
         let ask = async {
             let (caller, ui) = ui(accessor, "input", &title, &[&placeholder])?;
             let _pause = caller.call.clock.pause();
+            let (title, placeholder) = (caller.redacted(&title), caller.redacted(&placeholder));
             let text = ui.input(&caller.who(), title, placeholder, timeout(timeout_ms)).await?;
             caller.check_bytes(text.as_ref().map_or(0, String::len))?;
             Ok::<_, Error>(text)
@@ -139,6 +143,7 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
             let (caller, ui) = ui(accessor, "editor", &title, &[])?;
             caller.check_bytes(prefill.len())?;
             let _pause = caller.call.clock.pause();
+            let (title, prefill) = (caller.redacted(&title), caller.redacted(&prefill));
             let text = ui.editor(&caller.who(), title, prefill).await?;
             caller.check_bytes(text.as_ref().map_or(0, String::len))?;
             Ok::<_, Error>(text)
