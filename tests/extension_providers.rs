@@ -193,7 +193,7 @@ fn without_a_grant_of_them_one_that_adds_providers_or_servers_is_not_loaded() {
         let sandbox = Sandbox::new();
         let named = sandbox.puppets(&[("puppet", json!({}))]);
         let others = ["providers", "servers"].into_iter().filter(|other| *other != capability);
-        let flags: String = others.map(|other| format!("{other} = true\n")).collect();
+        let flags: String = others.map(|other| format!("{other} = {{}}\n")).collect();
         let rest = "files = [{ root = \"$workspace\" }]\nprocess = [{ program = \"sh\" }]\n\
                     secrets = [{ name = \"shown/*\", reveal = true }]";
         sandbox.home_file("grants.toml", sandbox.grants().replace("all = true", &format!("{flags}{rest}")));

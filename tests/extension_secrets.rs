@@ -38,7 +38,7 @@ fn a_secret_is_revealed_to_whom_it_is_granted_and_is_said_nowhere() {
         json!({"reveal": "shown/key"}),
         json!({"log": format!("it is {CANARY}")}),
         json!({"append": {"type": "note", "data": {CANARY: [CANARY]}}}),
-        json!({"sendCustom": {"type": "note", "text": CANARY, "details": {"k": CANARY}}}),
+        json!({"sendCustom": {"type": "note", "text": CANARY, "details": {"k": CANARY}, "delivery": "nextTurn"}}),
         json!({"section": {"name": "s", "text": CANARY}}),
         json!({"notify": CANARY}),
         json!({"call": {"tool": "bash", "arguments": {"command": format!("echo {CANARY}")}}}),
@@ -95,7 +95,7 @@ fn without_a_grant_of_them_one_that_holds_secrets_is_not_loaded() {
     let named = sandbox.puppets(&[("puppet", json!({}))]);
     let grants = sandbox.grants().replace(
         "all = true",
-        "table = true\nsession = true\nproviders = true\nservers = true\n\
+        "table = {}\nsession = {}\nproviders = {}\nservers = {}\n\
         files = [{ root = \"$workspace\" }]\nprocess = [{ program = \"sh\" }]",
     );
     sandbox.home_file("grants.toml", grants);
@@ -132,9 +132,8 @@ fn a_secret_that_is_kept_is_the_users_from_then_on_and_never_worked_out() {
 #[test]
 fn keeping_secrets_without_end_ends_at_a_limit_and_loses_none() {
     let sandbox = with_secrets(&json!({"mine": "as it was"}));
-    let value = "x".repeat(60 << 10);
     let many: Vec<Value> = (0..30)
-        .map(|number| json!({"try": {"saveSecret": {"name": format!("kept/{number}"), "value": value}}}))
+        .map(|number| json!({"try": {"saveSecret": {"name": format!("kept/{number}"), "value": "x", "repeat": 60 << 10}}}))
         .collect();
     let gave = steps(&sandbox, &Value::from(many));
     let refused = gave.as_array().unwrap().iter().filter(|gave| gave["code"] == "failed").count();

@@ -278,7 +278,7 @@ fn what_is_expected_of_the_whole_and_what_was_provided_for_nothing_is_named() {
     for (own, said) in [
         (
             "[[step]]\ncommand = \"say\"\n[expect]\nused = [\"http\"]",
-            "`used`: http was not used; used was\n    session append note",
+            "`used`: http was not used; used was\n    ui notify hi there",
         ),
         (
             "[[step]]\ncommand = \"say\"\n[expect]\nnot-used = [\"session append *\"]",

@@ -42,8 +42,12 @@ impl ModelSource for Source {
     }
 
     fn provider<'a>(&'a self, api: &'a str) -> BoxFuture<'a, Result<Arc<dyn ModelProvider>, Error>> {
+        let (parts, plugins, api) = (Arc::clone(&self.parts), Arc::clone(&self.plugins), api.to_owned());
         async move {
-            self.parts.provider(api, &self.plugins).await.map_err(|error| Error::NotFound(format!("{error:#}")))
+            // In a task of its own: an extension may ask for it, and an instance is not run inside of another one's call.
+            let found = tokio::spawn(async move { parts.provider(&api, &plugins).await }).await;
+            let found = found.map_err(|reason| Error::Failed(format!("the host failed: {reason}")))?;
+            found.map_err(|error| Error::NotFound(format!("{error:#}")))
         }
         .boxed()
     }

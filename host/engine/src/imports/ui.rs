@@ -41,20 +41,22 @@ fn timeout(milliseconds: Option<u64>) -> Option<Duration> {
 
 impl PluginState {
     /// The person, for imports that have no way to say no.
-    fn ui(&self) -> Option<Arc<dyn Ui>> {
-        let is_granted = self.plugin.effective().allows_interface(Capability::Ui) && self.call.asks();
-        self.plugin.shared.services.get().filter(|_| is_granted)?.ui.clone()
+    fn ui(&self, operation: &str, target: &str) -> Option<Arc<dyn Ui>> {
+        let ui = self.plugin.shared.services.get()?.ui.clone()?;
+        self.may_use(Capability::Ui, operation, target).then_some(ui)
     }
 }
 
 impl contract::ui::Host for PluginState {
     fn available(&mut self) -> wasmtime::Result<bool> {
-        Ok(self.ui().is_some_and(|ui| ui.available()))
+        let is_granted = self.plugin.effective().allows_interface(Capability::Ui) && self.call.asks();
+        let services = self.plugin.shared.services.get().filter(|_| is_granted);
+        Ok(services.and_then(|services| services.ui.as_ref()).is_some_and(|ui| ui.available()))
     }
 
     fn notify(&mut self, message: String, tone: contract::ui::Tone) -> wasmtime::Result<()> {
         self.plugin.trap_on_bytes(message.len())?;
-        if let Some(ui) = self.ui() {
+        if let Some(ui) = self.ui("notify", &message) {
             let tone = match tone {
                 contract::ui::Tone::Info => Tone::Info,
                 contract::ui::Tone::Warning => Tone::Warning,
@@ -69,7 +71,7 @@ impl contract::ui::Host for PluginState {
 
     fn set_status(&mut self, text: Option<String>) -> wasmtime::Result<()> {
         self.plugin.trap_on_bytes(text.as_ref().map_or(0, String::len))?;
-        if let Some(ui) = self.ui() {
+        if let Some(ui) = self.ui("set status", text.as_deref().unwrap_or_default()) {
             let text = text.map(|text| {
                 let mut text = self.plugin.redacted(&text);
                 text.truncate(text.floor_char_boundary(MAX_TEXT));

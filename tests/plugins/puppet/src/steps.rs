@@ -240,7 +240,8 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
         "reveal" => json!(secrets::reveal(text(with)).await?),
         "revealedBytes" => json!(secrets::reveal(text(with)).await?.len()),
         "saveSecret" => {
-            secrets::save(text(&with["name"]), text(&with["value"])).await?;
+            let value = text(&with["value"]).repeat(with["repeat"].as_u64().unwrap_or(1) as usize);
+            secrets::save(text(&with["name"]), value).await?;
             Value::Null
         }
         "provider" => {
