@@ -1,203 +1,110 @@
-//! Model providers and MCP servers that extensions add to the session.
-
-use std::{fs, os::unix::fs::PermissionsExt as _};
+//! What extensions see and change of requests to a model, and where they say that more is to be found.
 
 use serde_json::{Value, json};
 
 use crate::common::{
-    Command, Sandbox,
-    puppets::no_call,
+    Sandbox,
+    sandbox::KEY,
     server::{Reply, Server},
+    text_of,
 };
 
-const CANARY: &str = "sk-added-77aa11bb";
+const EVENTS: [&str; 4] =
+    ["before-provider-headers", "before-provider-request", "after-provider-response", "provider-stream-event"];
 
-/// A puppet that adds a provider when it starts.
-fn adding(config: &Value) -> Value {
-    json!({"start": [{"provider": {"name": "added", "config": config}}]})
-}
-
-fn config(server: &Server) -> Value {
-    json!({
-        "baseUrl": format!("{}/v1", server.origin()), "api": "openai-completions", "apiKey": "kept/key",
-        "headers": {"x-from": "the-puppet"}, "models": [{"id": "m", "contextWindow": 1000}],
-    })
-}
-
-fn sandbox() -> Sandbox {
+/// A run against a server, with these puppets.
+#[track_caller]
+fn asked(puppets: &[(&str, Value)]) -> (Sandbox, Server, String) {
+    let server = Server::start(vec![Reply::text("done")]);
     let sandbox = Sandbox::new();
-    let path = sandbox.home_file("secrets.json", json!({"kept/key": CANARY, "other": CANARY}).to_string());
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-    sandbox
+    sandbox.model_behind(&server);
+    let names = sandbox.puppets(puppets);
+    let run = sandbox.atoll().args(names).args(["-p", "hello"]).run().ok();
+    (sandbox, server, run.stderr)
 }
 
-fn run(sandbox: &Sandbox, does: &Value) -> Command {
-    let named = sandbox.puppets(&[("puppet", does.clone())]);
-    sandbox.atoll().args(named)
+/// The fields of the events of this name that a puppet was told.
+fn of(told: &[(String, Value)], name: &str) -> Vec<Value> {
+    told.iter().filter(|(known, _)| known == name).map(|(_, fields)| fields.clone()).collect()
 }
 
 #[test]
-fn a_model_that_an_extension_adds_can_be_asked_by_name_and_is_listed() {
-    let server = Server::start(vec![Reply::text("from the added one"), Reply::text("again")]);
-    let sandbox = sandbox();
-    let mut does = adding(&config(&server));
-    does["commands"] = json!({"list": [{"models": 1}, {"describeSession": 1}], "drop": [{"dropProvider": "added"}]});
-    does["record"] = json!("store");
-    let ran = run(&sandbox, &does).args(["--model", "added/m", "-p", "/list", "hello"]).run().ok();
-    assert!(ran.stdout.contains("from the added one"), "{}", ran.stdout);
+fn requests_are_seen_and_changed_in_load_order_and_what_comes_back_is_told() {
+    let messages = json!([{"role": "user", "content": [{"type": "text", "text": "something else"}]}]);
+    let one = json!({"events": EVENTS, "answers": {
+        "before-provider-headers": [{"reply": {"headers": {"x-team": "blue", "x-gone": "x"}}}],
+        "before-provider-request": [{"reply": {"payload": {"messages": messages, "tools": []}}}],
+    }});
+    let two = json!({"events": EVENTS, "record": "store", "answers": {
+        "before-provider-headers": [{"when": "blue", "reply": {"headers": {"X-Gone": null}}}],
+    }});
+    let (sandbox, server, stderr) = asked(&[("one", one), ("two", two)]);
+    assert_eq!(stderr, "");
+    let body = &server.bodies()[0];
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{body:#}");
+    assert_eq!(text_of(&body["messages"][0]["content"]), "something else");
+    assert!(body.get("tools").is_none_or(|tools| tools.as_array().is_some_and(Vec::is_empty)), "{body:#}");
     let request = &server.requests()[0];
-    assert_eq!(request.header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
-    assert_eq!(request.header("x-from"), Some("the-puppet"));
-    let told = sandbox.told_in_store("puppet");
-    let (_, listed) = told.iter().find(|(name, _)| name == "command-end").unwrap();
-    assert_eq!(listed["gave"][0][0], "added/m");
-    assert_eq!(listed["gave"][1]["model"], "added/m");
-    for file in sandbox.session_files() {
-        assert!(!fs::read_to_string(file).unwrap().contains(CANARY));
-    }
-    // A session goes on with it, once it is there again.
-    let ran = run(&sandbox, &does).args(["-c", "-p", "go on"]).run().ok();
-    assert!(ran.stdout.contains("again"), "{}", ran.stdout);
-    assert!(!ran.stderr.contains("not set up"), "{}", ran.stderr);
-    let gone = run(&sandbox, &does).args(["--model", "nobodys/m", "-p", "hello"]).run().code(1);
-    assert!(gone.one_line().contains("there is no provider `nobodys`"), "{}", gone.stderr);
-    assert!(gone.one_line().contains("added"), "{}", gone.stderr);
+    assert_eq!(request.header("x-team"), Some("blue"));
+    assert_eq!(request.header("x-gone"), None);
+    let told = sandbox.told_in_store("two");
+    assert_eq!(of(&told, "before-provider-headers")[0]["headers"]["x-team"], "blue");
+    let seen = &of(&told, "before-provider-request")[0]["payload"];
+    assert_eq!((&seen["model"], &seen["messages"]), (&json!("m"), &messages));
+    let response = &of(&told, "after-provider-response")[0];
+    assert_eq!(response["status"], 200);
+    assert!(response["headers"]["content-type"].as_str().unwrap().contains("event-stream"), "{response:#}");
+    let stream = of(&told, "provider-stream-event");
+    let kinds: Vec<&str> = stream.iter().map(|event| event["data"]["type"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"text_delta") && kinds.last() == Some(&"done"), "{kinds:?}");
+    assert_eq!((&stream[0]["provider"], &stream[0]["api"]), (&json!("mock"), &json!("openai-completions")));
+    // The session has what the user said.
+    let said = sandbox.messages().into_iter().find(|message| message["role"] == "user").unwrap();
+    assert_eq!(text_of(&said["content"]), "hello");
 }
 
 #[test]
-fn an_extension_switches_to_a_model_it_adds_and_takes_it_away_again() {
-    let server = Server::start(vec![Reply::text("from the added one")]);
-    let sandbox = sandbox();
-    let does = json!({"record": "store", "commands": {
-        "add": [{"provider": {"name": "added", "config": config(&server)}}, {"model": "added/m"}],
-        "drop": [{"dropProvider": "added"}, {"try": {"dropProvider": "added"}}, {"try": {"model": "added/m"}}],
+fn no_key_is_in_what_extensions_see_of_requests() {
+    let watcher = json!({"events": EVENTS, "record": "store"});
+    let (sandbox, server, _) = asked(&[("watcher", watcher)]);
+    assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    let told = sandbox.stored("watcher", "told").unwrap();
+    assert!(told.contains("before-provider-headers") && told.contains("after-provider-response"));
+    assert!(!told.contains(KEY), "{told}");
+}
+
+#[test]
+fn an_answer_to_a_request_that_means_nothing_is_told_and_changes_nothing() {
+    let wrong = json!({"events": EVENTS, "answers": {
+        "before-provider-headers": [{"reply": {"headers": {"x-team": 7}}}],
+        "before-provider-request": [{"reply": {"payload": {"model": "another"}}}],
     }});
-    let named = sandbox.puppets(&[("puppet", does)]);
-    let ran = sandbox.scripted(&no_call()).args(named).args(["/add", "hello", "/drop"]).run().ok();
-    assert!(ran.stdout.contains("from the added one"), "{}", ran.stdout);
-    let told = sandbox.told_in_store("puppet");
-    let (_, dropped) = told.iter().rfind(|(name, _)| name == "command-end").unwrap();
-    assert_eq!(dropped["gave"][1]["code"], "not-found", "{dropped}");
-    assert_eq!(dropped["gave"][2]["code"], "not-found", "{dropped}");
-}
-
-#[test]
-fn a_provider_is_not_sent_more_than_its_extension_could_send_itself() {
-    let server = Server::start(Vec::new());
-    let sandbox = sandbox();
-    sandbox.model_behind(&server);
-    let good = config(&server);
-    let with = |change: &dyn Fn(&mut Value)| {
-        let mut config = good.clone();
-        change(&mut config);
-        config
-    };
-    let cases = [
-        ("mine", with(&|config| config["baseUrl"] = json!("https://elsewhere.example/v1")), "denied"),
-        ("mine", with(&|config| config["models"][0]["baseUrl"] = json!("https://elsewhere.example/v1")), "denied"),
-        ("mine", with(&|config| config["baseUrl"] = json!("file:///etc/passwd")), "invalid-arguments"),
-        ("mine", with(&|config| config["apiKey"] = json!("other")), "denied"),
-        ("mine", with(&|config| config["apiKey"] = json!("$HOME")), "denied"),
-        ("mine", with(&|config| config["apiKey"] = json!("!touch ran")), "denied"),
-        ("mine", with(&|config| config["apiKey"] = json!(["x"])), "invalid-arguments"),
-        ("mine", with(&|config| config["apiKey"] = json!("kept/missing")), "not-found"),
-        ("mine", with(&|config| config["headers"]["x"] = json!("$HOME")), "invalid-arguments"),
-        ("mine", with(&|config| config["headers"]["x"] = json!("{{secret:mock-key}}")), "invalid-arguments"),
-        ("mine", with(&|config| config["models"] = json!([])), "invalid-arguments"),
-        ("mine", json!("x".repeat(70 << 10)), "invalid-arguments"),
-        ("mock", good.clone(), "invalid-arguments"),
-        ("openai", good.clone(), "invalid-arguments"),
-        ("a/b", good.clone(), "invalid-arguments"),
-    ];
-    let steps: Vec<Value> =
-        cases.iter().map(|(name, config, _)| json!({"try": {"provider": {"name": name, "config": config}}})).collect();
-    let many = (0..110).map(|number| json!({"try": {"provider": {"name": format!("n{number}"), "config": good}}}));
-    let steps: Vec<Value> = steps.into_iter().chain(many).collect();
-    let arguments = json!({"steps": steps}).to_string();
-    let gave = run(&sandbox, &json!({})).args(["tool", "call", "puppet", &arguments]).run().ok();
-    let gave: Value = serde_json::from_str(&gave.stdout).unwrap();
-    for (at, (name, config, code)) in cases.iter().enumerate() {
-        // A command without a model has none of the user's.
-        let code = if *name == "mock" { "" } else { code };
-        assert_eq!(gave[at]["code"].as_str().unwrap_or_default(), code, "{name} {config}: {}", gave[at]);
+    let (_, server, stderr) = asked(&[("wrong", wrong)]);
+    for says in ["failed at before-provider-headers", "failed at before-provider-request"] {
+        assert!(stderr.contains(says), "{stderr}");
     }
-    assert_eq!(gave.as_array().unwrap().iter().filter(|gave| gave["code"] == "limit").count(), 11);
-    assert!(!gave.to_string().contains(CANARY));
-    assert!(server.requests().is_empty() && !sandbox.work().join("ran").exists());
-    let log = fs::read_to_string(sandbox.atoll_home().join("audit.log")).unwrap();
-    assert!(log.contains("\"providers\"") && log.contains("https://elsewhere.example/v1"), "{log}");
+    assert_eq!(server.bodies()[0]["model"], "m");
+    assert_eq!(server.requests()[0].header("x-team"), None);
 }
 
 #[test]
-fn a_provider_of_the_users_is_never_replaced() {
-    let (server, other) = (Server::start(vec![Reply::text("from the user's")]), Server::start(Vec::new()));
-    let sandbox = sandbox();
-    sandbox.model_behind(&server);
-    let does = json!({"start": [{"try": {"provider": {"name": "mock", "config": config(&other)}}}]});
-    let ran = run(&sandbox, &does).args(["--model", "mock/m", "-p", "hello"]).run().ok();
-    assert!(ran.stdout.contains("from the user's") && other.requests().is_empty(), "{}", ran.stdout);
-}
-
-#[test]
-fn servers_are_told_to_whoever_subscribed_and_each_changes_its_own() {
+fn extensions_are_asked_where_more_is_and_naming_a_place_opens_nothing() {
     let sandbox = Sandbox::new();
-    let adder = json!({"commands": {
-        "add": [{"server": {"name": "files", "config": {"command": "serve", "args": ["x"]}}}, {"servers": 1}],
-        "drop": [{"dropServer": "files"}, {"try": {"dropServer": "files"}}],
-    }, "record": "store"});
-    let connector = json!({"events": ["mcp-servers-change"], "record": "store", "commands": {
-        "take": [{"try": {"server": {"name": "files", "config": {}}}}, {"try": {"dropServer": "files"}}, {"servers": 1}],
-    }});
-    let named = sandbox.puppets(&[("adder", adder), ("connector", connector)]);
-    sandbox.scripted(&no_call()).args(named).args(["/add", "/take", "/drop"]).run().ok();
-    let told = sandbox.told_in_store("connector");
-    let changes: Vec<&Value> =
-        told.iter().filter(|(name, _)| name == "mcp-servers-change").map(|(_, fields)| fields).collect();
-    let config = json!({"command": "serve", "args": ["x"]});
-    assert_eq!(
-        changes,
-        [&json!({"servers": [{"name": "files", "plugin": "adder", "config": config}]}), &json!({"servers": []})]
-    );
-    let (_, took) = told.iter().find(|(name, _)| name == "command-end").unwrap();
-    assert_eq!(
-        (&took["gave"][0]["code"], &took["gave"][1]["code"]),
-        (&json!("invalid-arguments"), &json!("not-found"))
-    );
-    assert_eq!(took["gave"][2], json!([["files", "adder", config.to_string()]]));
-    let told = sandbox.told_in_store("adder");
-    let (_, dropped) = told.iter().rfind(|(name, _)| name == "command-end").unwrap();
-    assert_eq!(dropped["gave"][1]["code"], "not-found");
-}
-
-#[test]
-fn floods_of_servers_and_bad_ones_end_at_a_limit() {
-    let sandbox = Sandbox::new();
-    let bad = [
-        json!({"name": "", "config": {}}),
-        json!({"name": "a b", "config": {}}),
-        json!({"name": "a", "config": []}),
-        json!({"name": "a", "config": {"x": "y".repeat(70 << 10)}}),
-    ];
-    let many = (0..110).map(|number| json!({"name": format!("s{number}"), "config": {}}));
-    let steps: Vec<Value> = bad.into_iter().chain(many).map(|server| json!({"try": {"server": server}})).collect();
-    let arguments = json!({"steps": steps}).to_string();
-    let gave = run(&sandbox, &json!({})).args(["tool", "call", "puppet", &arguments]).run().ok();
-    let gave: Value = serde_json::from_str(&gave.stdout).unwrap();
-    let count = |code: &str| gave.as_array().unwrap().iter().filter(|gave| gave["code"] == code).count();
-    assert_eq!((count("invalid-arguments"), count("limit")), (4, 10), "{gave}");
-}
-
-#[test]
-fn without_a_grant_of_them_one_that_adds_providers_or_servers_is_not_loaded() {
-    for capability in ["providers", "servers"] {
-        let sandbox = Sandbox::new();
-        let named = sandbox.puppets(&[("puppet", json!({}))]);
-        let others = ["providers", "servers"].into_iter().filter(|other| *other != capability);
-        let flags: String = others.map(|other| format!("{other} = {{}}\n")).collect();
-        let rest = "files = [{ root = \"$workspace\" }]\nprocess = [{ program = \"sh\" }]\n\
-                    secrets = [{ name = \"shown/*\", reveal = true }]";
-        sandbox.home_file("grants.toml", sandbox.grants().replace("all = true", &format!("{flags}{rest}")));
-        let refused = sandbox.scripted(&no_call()).args(named).arg("go").run().code(3);
-        assert!(refused.stderr.contains(&format!("--{capability}")), "{}", refused.stderr);
-    }
+    std::fs::create_dir(sandbox.root().join("secret")).unwrap();
+    let secret = sandbox.root().join("secret/SKILL.md");
+    std::fs::write(&secret, "the secret\n").unwrap();
+    let does = json!({"events": ["resources-discover"], "record": "entry",
+        "answers": {"resources-discover": [{"reply": {"skillPaths": [sandbox.root().join("secret")]}}]}});
+    let wrong =
+        json!({"events": ["resources-discover"], "answers": {"resources-discover": [{"reply": {"skillPaths": 3}}]}});
+    let script = json!({"turns": [{"calls": [{"tool": "read", "arguments": {"path": secret}}]}, {"text": "done"}, {"text": "done"}]});
+    let run =
+        sandbox.with_puppets(&[("does", does), ("wrong", wrong)], &script).args(["go", "/reload", "go"]).run().ok();
+    assert!(run.stderr.contains("the extension wrong failed at resources-discover"), "{run:#?}");
+    let reasons: Vec<Value> =
+        of(&sandbox.told(), "resources-discover").iter().map(|fields| fields["reason"].clone()).collect();
+    assert_eq!(reasons, ["startup", "reload"]);
+    assert_eq!(of(&sandbox.told(), "resources-discover")[0]["cwd"], json!(sandbox.work()));
+    let result = &sandbox.results()[0];
+    assert_eq!(result["isError"], true, "{result:#}");
 }

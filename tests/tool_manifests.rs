@@ -12,12 +12,16 @@ fn manifest(name: &str) -> toml::Table {
 
 /// Its capabilities without the reasons.
 fn wants(name: &str) -> Value {
-    let known = ["name", "version", "description", "contract", "limits"];
+    let known = ["name", "version", "description", "contract", "limits", "replaceable", "claims"];
     let mut wants = serde_json::to_value(manifest(name)).unwrap();
     let wants = wants.as_object_mut().unwrap();
     wants.retain(|key, _| !known.contains(&key.as_str()));
     for list in wants.values_mut() {
-        for one in list.as_array_mut().unwrap() {
+        let all: Vec<&mut Value> = match list {
+            Value::Array(all) => all.iter_mut().collect(),
+            one => vec![one],
+        };
+        for one in all {
             let reason = one.as_object_mut().unwrap().remove("reason");
             assert!(reason.is_some(), "{name}: a capability without a reason");
         }
@@ -41,6 +45,7 @@ fn each_tool_asks_for_the_least() {
         ("edit", &write),
         ("write", &write),
         ("bash", &json!({"process": [{"program": "*"}]})),
+        ("tool-search", &json!({"table": {}})),
     ] {
         assert_eq!(wants(name), *expected, "{name}");
     }

@@ -12,6 +12,10 @@ use super::{
 /// Its manifest.
 pub(crate) const PUPPET_TOML: &str = include_str!("../plugins/puppet/plugin.toml");
 
+/// What `puppet` needs beside what its place gives it.
+pub(crate) const OUTWARD: &str =
+    "process = [{ program = \"sh\" }]\nfiles = [{ root = \"$workspace\", access = \"read\" }]";
+
 /// The manifest of a puppet of this name.
 pub(crate) fn manifest(name: &str) -> String {
     PUPPET_TOML.replacen("name = \"puppet\"", &format!("name = \"{name}\""), 1)
@@ -51,6 +55,19 @@ impl Sandbox {
     pub(crate) fn installed_puppet(&self, name: &str) {
         self.plugin(name, &test_plugin("puppet"), Some(&manifest(name)));
         self.grant_puppet(name);
+    }
+
+    /// Puts a puppet among the user's extensions.
+    pub(crate) fn loose_puppet(&self, name: &str) {
+        self.home_file(&format!("extensions/{name}.wasm"), test_plugin("puppet"));
+        self.home_file(&format!("extensions/{name}.toml"), manifest(name));
+    }
+
+    /// Grants puppets of these names what reaches outside, and nothing else.
+    pub(crate) fn grant_outward(&self, names: &[&str]) {
+        let digest = digest(&test_plugin("puppet"));
+        let grants = names.iter().map(|name| format!("[plugin.{name}]\nsha256 = \"{digest}\"\n{OUTWARD}\n"));
+        self.home_file("grants.toml", grants.collect::<String>());
     }
 
     /// A run of the scripted model with these puppets, in the order in which they are loaded.

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// How much longer than the server a provider may stay silent before the host gives up on the provider itself.
-const PROVIDER_GRACE: Duration = Duration::from_secs(5);
+pub(crate) const PROVIDER_GRACE: Duration = Duration::from_secs(5);
 /// How many requests in a row may be made that the model did not ask for by calling a tool. An extension that always wants one
 /// more must not spend the user's money for ever.
 const MOST_URGED: u32 = 50;
@@ -398,6 +398,7 @@ impl Agent {
             thinking: if model.reasoning { chosen.thinking } else { ThinkingLevel::Off },
             idle_timeout_ms: self.idle_timeout_ms,
         };
+        let request = self.extensions.before_request(&run.stop, request).await;
         let tell = |event: &Event, so_far: &AssistantMessage| {
             self.tell(event);
             if let Event::MessageUpdate { assistant_message_event, .. } = event {
@@ -426,6 +427,7 @@ impl Agent {
                     }
                     Err(_) => ModelEvent::Failed { error: silent(), status: None, retry_after_ms: None },
                 };
+                self.extensions.observe_stream(model, &event);
                 if answer.take(event) {
                     return;
                 }

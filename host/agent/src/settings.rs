@@ -46,6 +46,12 @@ pub struct Settings {
     /// What is said to plugins, by their names: an object each, whose keys are theirs. The user's own settings only, for
     /// the rules of a plugin that guards something must not be a project's to change.
     pub plugin_settings: BTreeMap<String, Map<String, Value>>,
+    /// Extensions beside those in the folder: paths, and changes as `!glob`, `+path`, `-path` and `±builtin:NAME`. The
+    /// user's own; a project's are apart, so that it takes away none of the user's.
+    pub extensions: Vec<String>,
+    /// What a project says likewise.
+    #[serde(skip)]
+    pub project_extensions: Vec<String>,
     /// How many messages that steer a run are delivered together.
     pub steering_mode: QueueMode,
     /// How many messages that follow a run are delivered together.
@@ -110,10 +116,10 @@ pub const USER_ONLY: [&str; 17] = [
     "secrets",
 ];
 /// Lists that a project adds to, instead of replacing them.
-const RESOURCES: [&str; 5] = ["packages", "extensions", "skills", "prompts", "themes"];
+const RESOURCES: [&str; 4] = ["packages", "skills", "prompts", "themes"];
 
 /// The settings can not be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{}: {reason}; correct the file or remove it", path.display())]
 pub struct SettingsError {
     path: PathBuf,
@@ -153,13 +159,14 @@ impl Settings {
         if tool_changes.is_some() {
             over.remove("defaultTools");
         }
+        over.remove("extensions");
         let mut merged = match read(user)? {
             Some(text) => parse(&text, user)?,
             None => Map::new(),
         };
         merge(&mut merged, over, true);
         let merged: Self = parse(&Value::Object(merged).to_string(), user)?;
-        Ok((Self { tool_changes, ..merged }, refused))
+        Ok((Self { tool_changes, project_extensions: alone.extensions, ..merged }, refused))
     }
 
     /// How long a server may stay silent, in milliseconds.
@@ -267,6 +274,12 @@ mod tests {
         let (settings, _) = both(r#"{"defaultTools": ["read"]}"#, r#"{"defaultTools": ["+ls", "-read"]}"#).unwrap();
         assert_eq!(settings.default_tools, Some(vec!["read".to_owned()]));
         assert_eq!(settings.tool_changes, Some(vec!["+ls".to_owned(), "-read".to_owned()]));
+        // What either says of extensions stays apart: a project takes away none of the user's.
+        let (settings, _) = both(r#"{"extensions": ["a.ts"]}"#, r#"{"extensions": ["-a.ts"]}"#).unwrap();
+        assert_eq!(
+            (settings.extensions, settings.project_extensions),
+            (vec!["a.ts".to_owned()], vec!["-a.ts".to_owned()])
+        );
         for (theirs, its, named) in
             [("{}", "{", "project.json"), ("{", "{}", "user.json"), ("{}", "[]", "project.json")]
         {

@@ -101,6 +101,19 @@ pub struct Manifest {
     pub replaces: Vec<String>,
     /// The limits it sets.
     pub limits: LimitsSpec,
+    /// It gives way to another plugin that claims what it claims. Only for what is part of the program.
+    pub replaceable: Option<Claims>,
+}
+
+/// The names that a replaceable plugin has, and gives up to another that has one of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Tools.
+    pub tools: Vec<String>,
+    /// Commands, without the slash.
+    pub commands: Vec<String>,
+    /// Options of the command line, without dashes.
+    pub flags: Vec<String>,
 }
 
 impl Manifest {
@@ -113,7 +126,8 @@ impl Manifest {
         let source = Source { file, text, reasons: true };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
-        let mut keys = vec!["name", "version", "description", "contract", "replaces", "limits"];
+        let mut keys =
+            vec!["name", "version", "description", "contract", "replaces", "limits", "replaceable", "claims"];
         keys.extend(Wants::KEYS);
         root.only(&keys)?;
         let version = match (root.text("version")?, &script) {
@@ -141,6 +155,11 @@ impl Manifest {
             wants: Wants::read(&root)?,
             replaces: read_tool_names(&root, "replaces")?,
             limits: root.table("limits")?.map_or(Ok(LimitsSpec::default()), |section| read_limits(&section))?,
+            replaceable: root
+                .flag("replaceable")?
+                .unwrap_or_default()
+                .then(|| root.table("claims")?.map_or(Ok(Claims::default()), |section| read_claims(&section)))
+                .transpose()?,
         })
     }
 
@@ -160,8 +179,18 @@ impl Manifest {
             wants: Wants::default(),
             replaces: Vec::new(),
             limits: LimitsSpec::default(),
+            replaceable: None,
         }
     }
+}
+
+fn read_claims(section: &Section<'_>) -> Result<Claims, ManifestError> {
+    section.only(&["tools", "commands", "flags"])?;
+    Ok(Claims {
+        tools: read_tool_names(section, "tools")?,
+        commands: read_tool_names(section, "commands")?,
+        flags: read_tool_names(section, "flags")?,
+    })
 }
 
 /// A list of tool names, each once.

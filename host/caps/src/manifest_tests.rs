@@ -209,3 +209,24 @@ fn tools_to_stand_in_for_are_named_each_once() {
     }
     assert!(with("\"read\"").is_err());
 }
+
+#[test]
+fn what_is_replaceable_says_what_it_gives_up() {
+    let read = |more: &str| {
+        Manifest::parse(&format!("name = \"x\"\nversion = \"1\"\ncontract = \"0.1\"\n{more}"), "plugin.toml")
+    };
+    assert_eq!(read("").unwrap().replaceable, None);
+    assert_eq!(read("replaceable = false\n[claims]\ntools = [\"a\"]").unwrap().replaceable, None);
+    assert_eq!(read("replaceable = true").unwrap().replaceable, Some(Claims::default()));
+    let claims = read("replaceable = true\n[claims]\ntools = [\"a\"]\ncommands = [\"b\"]\nflags = [\"c\"]").unwrap();
+    let expected = Claims { tools: vec!["a".into()], commands: vec!["b".into()], flags: vec!["c".into()] };
+    assert_eq!(claims.replaceable, Some(expected));
+    for (wrong, says) in [
+        ("replaceable = true\n[claims]\nevents = [\"a\"]", "events"),
+        ("replaceable = \"yes\"", "replaceable"),
+        ("replaceable = true\n[claims]\ntools = [\"a b\"]", "a b"),
+    ] {
+        let error = read(wrong).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

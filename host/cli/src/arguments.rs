@@ -43,6 +43,14 @@ impl Arguments {
         let Spelt { words, unknown } = spelt_out(std::env::args_os(), &Self::command());
         let mut read = Self::try_parse_from(words)?;
         read.extensions.unknown = unknown;
+        if let Some(command) = &read.command
+            && !command.uses_extensions()
+            && let Some(option) = read.extensions.first_said()
+        {
+            let name = command.name();
+            let text = format!("`atoll {name}` loads no extensions, so {option} means nothing there; leave it out\n");
+            return Err(Self::command().error(clap::error::ErrorKind::ArgumentConflict, text));
+        }
         Ok(read)
     }
 }
@@ -51,16 +59,49 @@ impl Arguments {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Extensions")]
 pub(crate) struct ExtensionArguments {
-    /// Load the extension in this file, beside those that are installed. Can be repeated; with every command that uses
-    /// the tools.
+    /// Load the extension in this file or folder, beside those that are installed; builtin:NAME is a built-in one. Can be
+    /// repeated; with every command that uses the tools.
     #[arg(id = "extension", short = 'e', long = "extension", global = true, value_name = "FILE")]
     pub(crate) named: Vec<PathBuf>,
-    /// Leave out all extensions that are installed (also -ne). Those of -e are loaded all the same.
+    /// Leave out all extensions that are installed or built in (also -ne). Those of -e are loaded all the same.
     #[arg(long, global = true)]
     pub(crate) no_extensions: bool,
+    /// Leave out the built-in MCP. An extension that took over from it stays.
+    #[arg(long, global = true)]
+    pub(crate) no_mcp: bool,
     /// Options that the program does not know.
     #[arg(skip)]
     pub(crate) unknown: Vec<UnknownOption>,
+}
+
+impl ExtensionArguments {
+    /// The first option that says anything of extensions.
+    fn first_said(&self) -> Option<&'static str> {
+        let said = [
+            ("--extension", !self.named.is_empty()),
+            ("--no-extensions", self.no_extensions),
+            ("--no-mcp", self.no_mcp),
+        ];
+        said.into_iter().find_map(|(name, is_said)| is_said.then_some(name))
+    }
+}
+
+impl Command {
+    /// Whether it loads extensions.
+    fn uses_extensions(&self) -> bool {
+        matches!(self, Self::Tool { .. } | Self::Doctor { .. })
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Demo { .. } => "demo",
+            Self::Tool { .. } => "tool",
+            Self::Plugin { .. } => "plugin",
+            Self::Trust { .. } => "trust",
+            Self::Doctor { .. } => "doctor",
+            Self::Completions { .. } => "completions",
+        }
+    }
 }
 
 /// Whether the project in the working directory is trusted, for this run.

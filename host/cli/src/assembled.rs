@@ -1,9 +1,6 @@
 //! What was loaded, and the life of its extensions: they are started together, and end before the program does.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use atoll_agent::{
@@ -13,27 +10,47 @@ use atoll_agent::{
     models::Models,
     nested_calls::NestedEvent,
 };
-use atoll_engine::LoadedPlugin;
 use atoll_table::{
-    Registered,
+    Origin, Registered,
     extension::{
         Bus, Extension, HostFacts, Mode, ModelAccess, Providers, Servers, Services, SessionAccess, Tables, Ui,
     },
 };
 
-use crate::{assemble::Parts, dialogs::Dialogs, host_facts::Facts, person::Person, terminal};
+use crate::{
+    assemble::Parts,
+    dialogs::Dialogs,
+    host_facts::{Facts, PluginSettings},
+    loaded::Plugins,
+    person::Person,
+    replaceable::Replaceable,
+    terminal,
+};
 
-/// The plugins that are loaded. They run for as long as this is there.
+/// The plugins that are loaded. They run for as long as this is there. Clones share them.
+#[derive(Clone)]
 pub(crate) struct Assembled {
     pub(crate) parts: Arc<Parts>,
     pub(crate) pipeline: Pipeline,
     /// Those that are not built in.
-    pub(crate) plugins: Arc<Vec<LoadedPlugin>>,
+    pub(crate) plugins: Plugins,
     /// Those of them that are extensions, in load order.
     pub(crate) extensions: Extensions,
-    /// Names of those that the user named for this run.
-    pub(crate) named: HashSet<String>,
     pub(crate) flags: Flags,
+    /// What the user's settings say to plugins.
+    pub(crate) plugin_settings: PluginSettings,
+    /// The built-in extensions, which give way.
+    pub(crate) replaceable: Replaceable,
+    pub(crate) told: Told,
+}
+
+/// What there is to know beside the plugins that were found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// What the user was told of others.
+    pub(crate) notes: Vec<String>,
+    /// Built-in extensions that somebody switched on or off, the last word last.
+    pub(crate) switched: Vec<(String, bool)>,
 }
 
 /// What extensions get beside the tool table.
@@ -104,6 +121,7 @@ impl Assembled {
     /// If one that the user named for this run can not be started, or the choice of tools is none.
     pub(crate) async fn start(&self, surroundings: Surroundings) -> anyhow::Result<()> {
         let result = self.start_extensions(surroundings).await;
+        self.settle_builtins(&self.told.switched);
         let result = result.and_then(|()| self.select());
         if result.is_err() {
             self.extensions.end("quit").await;
@@ -116,6 +134,7 @@ impl Assembled {
             return Ok(());
         }
         let Surroundings { mode, person, sink, session, models, providers } = surroundings;
+        self.plugin_settings.set(self.parts.settings.plugin_settings.clone());
         let teller = Teller { sink, extensions: self.extensions.clone() };
         let tables =
             OwnTables::new(self.pipeline.clone(), Arc::new(move |event: NestedEvent| teller.tell(&event.into())));
@@ -126,7 +145,7 @@ impl Assembled {
             trusted: self.parts.project.trusted,
             extensions: self.extensions.clone(),
             flags: self.flags.clone(),
-            settings: self.parts.settings.plugin_settings.clone(),
+            settings: self.plugin_settings.clone(),
         };
         let dialogs = Dialogs::new(person, self.extensions.clone(), mode != Mode::Json);
         self.parts.host.set_services(Services {
@@ -152,23 +171,30 @@ impl Assembled {
         });
         self.pipeline.set_hooks(self.extensions.hooks());
         for (name, error) in failed {
-            self.withdraw(&name, &all);
-            if self.named.contains(&name) {
+            if let Some(extension) = all.iter().find(|extension| extension.name() == name) {
+                self.withdraw(&name, extension.origin());
+            }
+            if self.plugins.is_named(&name) {
                 return Err(error).with_context(|| format!("the extension {name} can not be started"));
             }
+            self.plugins.remove(&name);
             terminal::note(format_args!("the extension {name} is left out: it can not be started: {error}"));
         }
         Ok(())
     }
 
-    /// Takes away the tools of an extension that is left out.
-    fn withdraw(&self, name: &str, all: &[Arc<dyn Extension>]) {
-        let Some(extension) = all.iter().find(|extension| extension.name() == name) else { return };
+    /// Has the built-in extensions there that are wanted and not replaced. To be called after others came or went.
+    pub(crate) fn settle_builtins(&self, switched: &[(String, bool)]) {
+        self.replaceable.settle(switched, &self.plugins, &self.extensions, &self.pipeline);
+    }
+
+    /// Takes away the tools of a plugin that is not there any more.
+    pub(crate) fn withdraw(&self, name: &str, origin: Origin) {
         self.pipeline.change(|table| {
-            let own = |entry: &&Arc<Registered>| entry.plugin == name && entry.origin == extension.origin();
+            let own = |entry: &&Arc<Registered>| entry.plugin == name && entry.origin == origin;
             let tools: Vec<String> = table.tools().iter().filter(own).map(|entry| entry.local.clone()).collect();
             // They are its own, so they can be withdrawn.
-            let _ = table.unregister(name, extension.origin(), &tools);
+            let _ = table.unregister(name, origin, &tools);
         });
     }
 

@@ -8,7 +8,15 @@ const SCRIPT: &str = "script";
 /// The order in which tools are declared; others follow by name.
 const ORDER: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
 
-/// The built-in plugins that bring tools, in order.
+/// Those that give way to the user's wishes and to other plugins.
+pub(crate) const REPLACEABLE: [&str; 1] = ["tool-search"];
+
+/// The built-in plugins that give way.
+pub(crate) fn replaceable() -> impl Iterator<Item = &'static atoll_engine::Builtin> {
+    REPLACEABLE.iter().filter_map(|name| by_name(name))
+}
+
+/// The built-in plugins that bring tools, in order, without those that give way.
 pub(crate) fn tools() -> Vec<&'static atoll_engine::Builtin> {
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let mut tools: Vec<_> = BUILTINS.iter().filter(|builtin| place(builtin.name).is_some()).collect();

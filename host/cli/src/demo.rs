@@ -9,6 +9,8 @@ use atoll_table::Content;
 use crate::{
     assemble::Parts,
     exit::{ExitStatus, FAILED},
+    loaded::Plugins,
+    model_source::Programs,
     show::Show,
     signals::Stop,
     terminal,
@@ -36,7 +38,7 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     let pipeline = parts.builtin_tools().await?;
     let script = if fast { SCRIPT.replace("chunk-delay-ms: 12", "chunk-delay-ms: 0") } else { SCRIPT.to_owned() };
     let chosen = Models::playing(&script)?;
-    let provider = parts.provider(&chosen.model.api, &[]).await?;
+    let provider = parts.provider(&chosen.model.api, &Plugins::default()).await?;
     terminal::line(format_args!("A small project with a bug, in {}:", cwd.display()))?;
     for (name, _) in PROJECT {
         terminal::line(format_args!("  {name}"))?;
@@ -48,7 +50,7 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     let show = Show::new(&pipeline);
     let watched = stop.token.clone();
     let session = Session::new(None, &cwd);
-    parts.host.set_process_env(crate::print_mode::process_env(&session, &chosen));
+    parts.host.set_process_env(Programs::of(&session).variables(&chosen));
     let conversation = Conversation::new(session, Queue::default(), Asked { chosen, provider });
     let agent = Agent {
         pipeline,

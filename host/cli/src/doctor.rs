@@ -3,6 +3,7 @@
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use atoll_agent::settings::{BashSandbox, Settings};
+use atoll_table::Error;
 use serde::Serialize;
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     builtins,
     directories::Directories,
     exit::{ExitStatus, FAILED},
+    loaded::Plugins,
     terminal,
 };
 
@@ -60,7 +62,7 @@ pub(crate) async fn run(
         }
     }
     let began = Instant::now();
-    match Parts::new(trust, false) {
+    match Parts::for_run(trust, false, extensions, false).await {
         Err(error) => {
             let fix = "if the line above names a file, correct it; otherwise this machine can not run the sandbox";
             findings.push(Finding::bad("sandbox", Verdict::Fail, format!("{error:#}"), fix));
@@ -131,13 +133,18 @@ async fn tools(parts: &Arc<Parts>, extensions: &ExtensionArguments) -> Finding {
             let took = began.elapsed().as_millis();
             let (all, active) = assembled.pipeline.table(|table| (table.tools().len(), table.active().len()));
             assembled.end().await;
-            let yours = assembled.plugins.len();
+            let yours = assembled.plugins.all().len();
             let plural = if yours == 1 { "plugin" } else { "plugins" };
             let says = format!("{all} tools, {active} active, {yours} {plural} of yours, loaded in {took} ms");
             Finding::ok("tools", says)
         }
         Err(error) => {
-            let fix = "if the line above names a file, correct it; otherwise build or install atoll again";
+            let is_denied = error.downcast_ref::<Error>().is_some_and(|error| matches!(error, Error::Denied { .. }));
+            let fix = if is_denied {
+                "the line above says what would allow it"
+            } else {
+                "if the line above names a file, correct it; otherwise build or install atoll again"
+            };
             Finding::bad("tools", Verdict::Fail, format!("{error:#}"), fix)
         }
     }
@@ -165,7 +172,7 @@ async fn models(parts: &Parts) -> Vec<Finding> {
         Ok(chosen) => {
             let key = if chosen.key.is_some() { "with a key" } else { "without a key" };
             let name = format!("{}/{}", chosen.model.provider, chosen.model.id);
-            match parts.provider(&chosen.model.api, &[]).await {
+            match parts.provider(&chosen.model.api, &Plugins::default()).await {
                 Ok(_) => findings.push(Finding::ok("model", format!("{name} at {}, {key}", chosen.model.base_url))),
                 Err(error) => {
                     let fix = "choose a model whose api is openai-completions";
@@ -175,7 +182,10 @@ async fn models(parts: &Parts) -> Vec<Finding> {
         }
         Err(error) => {
             let fix = format!("describe a server in {}; the README shows the smallest file", path.display());
-            findings.push(Finding::bad("model", Verdict::Warn, error.to_string(), fix));
+            let says = error.to_string();
+            // Whoever reads this knows of this command.
+            let says = says.strip_suffix("; `atoll doctor` tells more").unwrap_or(&says);
+            findings.push(Finding::bad("model", Verdict::Warn, says, fix));
         }
     }
     findings

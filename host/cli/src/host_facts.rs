@@ -1,10 +1,29 @@
 //! What extensions may know of the program they are in.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use atoll_agent::{Extensions, extensions::Flags};
 use atoll_table::extension::{Extension, HostFacts, HostInfo, Mode, Subscription, Who};
 use serde_json::{Map, Value};
+
+/// What the user's settings say to plugins, by their names. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct PluginSettings(Arc<RwLock<BTreeMap<String, Map<String, Value>>>>);
+
+impl PluginSettings {
+    /// From now on it is this.
+    pub(crate) fn set(&self, settings: BTreeMap<String, Map<String, Value>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    fn of(&self, plugin: &str) -> Map<String, Value> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(plugin).cloned().unwrap_or_default()
+    }
+}
 
 /// The facts of this run.
 pub(crate) struct Facts {
@@ -14,7 +33,7 @@ pub(crate) struct Facts {
     pub(crate) trusted: bool,
     pub(crate) extensions: Extensions,
     pub(crate) flags: Flags,
-    pub(crate) settings: BTreeMap<String, Map<String, Value>>,
+    pub(crate) settings: PluginSettings,
 }
 
 impl Facts {
@@ -43,7 +62,7 @@ impl HostFacts for Facts {
     }
 
     fn settings(&self, who: &Who) -> Value {
-        Value::Object(self.settings.get(&who.plugin).cloned().unwrap_or_default())
+        Value::Object(self.settings.of(&who.plugin))
     }
 
     fn changed(&self, _: &Who, _: &Arc<Subscription>) {

@@ -1,46 +1,209 @@
-//! The plugins that are there: folders of the user's and of a trusted project's, with `plugin.wasm` and its manifest.
-//! Nothing is compiled or run here.
+//! The plugins that are there: folders of the user's and of a trusted project's, with `plugin.wasm` and its manifest, and
+//! files in folders of extensions. Nothing is compiled or run here.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use atoll_caps::{Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
+use atoll_agent::settings::Settings;
+use atoll_caps::{
+    Capability, Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file,
+};
 use atoll_engine::{PluginHost, SeenComponent};
 use atoll_table::{Error, Origin, names::near_matches};
 
-use crate::{builtins, directories::Directories, project::Project};
+use crate::{
+    builtins,
+    directories::Directories,
+    extension_files::{self, Files, Kind, Level, Place},
+    project::Project,
+    scripts::Script,
+};
 
-/// A plugin's folder.
+/// What a plugin gets by the user's word for its file, if its manifest asks for it: what it may do in the session. Naming a
+/// file for one run is such a word, and so is putting it into one's own folder of extensions. The README and the threat
+/// model list the same.
+const NAMED: [Capability; 6] =
+    [Capability::Table, Capability::Session, Capability::Models, Capability::Ui, Capability::Store, Capability::Bus];
+
+/// Adds what the user's word for a file gives its plugin. What reaches outside needs a grant all the same.
+pub(crate) fn add_named(granted: &mut Wants, manifest: &Manifest) {
+    let wanted = manifest.wants.flags.iter().filter(|(capability, _)| NAMED.contains(capability));
+    granted.flags.extend(wanted.map(|(capability, reason)| (*capability, reason.clone())));
+}
+
+/// How a plugin came to be there. In load order, within those of one origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// A list of extensions in the settings names it.
+    Settings,
+    /// It lies in a folder of extensions.
+    Extensions,
+    /// It was installed: it is in a folder of plugins.
+    Plugins,
+}
+
+/// A plugin's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
-    /// The folder's name is the plugin's, whatever its manifest says, so that no two have one. A project's plugin has a
-    /// name of its own, which no plugin of the user's or of another project has: it must not come by their grants.
+    /// The name of the folder, or of the file in a folder of extensions, is the plugin's, whatever its manifest says, so
+    /// that no two have one. A project's plugin has a name of its own, which no plugin of the user's or of another project
+    /// has: it must not come by their grants.
     pub(crate) name: PluginName,
     pub(crate) origin: Origin,
     pub(crate) folder: PathBuf,
     pub(crate) enabled: bool,
+    pub(crate) source: Source,
+    pub(crate) kind: Kind,
+    entry: PathBuf,
+    manifest: PathBuf,
+    /// The folder that is a script's own.
+    own: Option<PathBuf>,
 }
 
 impl Installed {
-    /// Its component.
-    pub(crate) fn file(&self) -> PathBuf {
-        self.folder.join("plugin.wasm")
+    /// A plugin in a folder of its own.
+    pub(crate) fn in_folder(name: PluginName, origin: Origin, folder: PathBuf, enabled: bool) -> Self {
+        let (entry, manifest) = (folder.join("plugin.wasm"), folder.join("plugin.toml"));
+        Self {
+            name,
+            origin,
+            folder,
+            enabled,
+            source: Source::Plugins,
+            kind: Kind::Component,
+            entry,
+            manifest,
+            own: None,
+        }
     }
 
-    /// Reads it.
+    /// Its component, or its script.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.entry.clone()
+    }
+
+    /// Where it is, for people: its folder if that is its own, else its file.
+    pub(crate) fn shown_path(&self) -> &Path {
+        if self.source == Source::Plugins { &self.folder } else { &self.entry }
+    }
+
+    fn shown(&self) -> String {
+        self.shown_path().display().to_string()
+    }
+
+    /// The name that it has in its place.
+    fn local_name(&self) -> Option<String> {
+        let name = match self.source {
+            Source::Plugins => self.folder.file_name()?.to_str()?,
+            Source::Settings | Source::Extensions => {
+                let stem = self.entry.file_stem()?.to_str()?;
+                // An index is called by its folder's name.
+                if self.manifest.ends_with("plugin.toml") { self.folder.file_name()?.to_str()? } else { stem }
+            }
+        };
+        Some(plain_name(name))
+    }
+
+    /// Whether it was found as an extension, and not installed as a plugin.
+    pub(crate) fn is_of_extensions(&self) -> bool {
+        self.source != Source::Plugins
+    }
+
+    /// Whether its being where it is is the user's word for it, as `-e` is.
+    pub(crate) fn is_named(&self) -> bool {
+        self.origin == Origin::User && self.is_of_extensions()
+    }
+
+    /// What it has with these grants, counting what its place is the user's word for.
+    pub(crate) fn with_its_place(&self, mut granted: Wants, manifest: &Manifest) -> Wants {
+        if self.is_named() {
+            add_named(&mut granted, manifest);
+        }
+        granted
+    }
+
+    /// Reads it. Of a script, its text stands for a component.
     pub(crate) fn read(&self) -> anyhow::Result<PluginFiles> {
-        let file = self.file();
-        let component = atoll_engine::read_component(&file)?;
-        let mut files = PluginFiles::of(&file, component, self.name.clone())?;
+        let mut files = match self.kind {
+            Kind::Component => {
+                let component = atoll_engine::read_component(&self.entry)?;
+                let (digest, embedded) = (Digest::of(&component), atoll_engine::embedded_manifest(&component));
+                let found = (self.entry.as_path(), self.manifest.as_path());
+                PluginFiles::found(found, component, digest, || embedded, self.name.clone())?
+            }
+            Kind::Script => {
+                let Script { file, files, manifest, pin } = self.script()?;
+                let component = files.into_iter().flat_map(|file| file.text.into_bytes()).collect();
+                let source = if self.manifest.exists() { ManifestSource::Beside } else { ManifestSource::InText };
+                PluginFiles { file, component, manifest, manifest_text: None, source, pin }
+            }
+        };
         files.manifest.name = self.name.clone();
         Ok(files)
     }
 
     /// As [`Self::read`], but a component that was read before and has not changed since is not read again. May block.
-    pub(crate) fn see(&self, host: &PluginHost) -> anyhow::Result<PluginFiles<SeenComponent>> {
-        let mut files = PluginFiles::seen(host, &self.file(), self.name.clone())?;
-        files.manifest.name = self.name.clone();
-        Ok(files)
+    pub(crate) fn see(&self, host: &PluginHost) -> anyhow::Result<Seen> {
+        Ok(match self.kind {
+            Kind::Component => {
+                let mut files = PluginFiles::seen(host, &self.entry, &self.manifest, self.name.clone())?;
+                files.manifest.name = self.name.clone();
+                Seen::Component(Box::new(files))
+            }
+            Kind::Script => Seen::Script(Box::new(self.script()?)),
+        })
+    }
+
+    fn script(&self) -> anyhow::Result<Script> {
+        let mut script = Script::read(&self.entry, self.own.as_deref(), self.name.clone())?;
+        script.manifest.name = self.name.clone();
+        Ok(script)
+    }
+}
+
+/// A plugin as a start reads it.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Component(Box<PluginFiles<SeenComponent>>),
+    Script(Box<Script>),
+}
+
+impl Seen {
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            Self::Component(files) => &files.file,
+            Self::Script(script) => &script.file,
+        }
+    }
+
+    pub(crate) fn manifest(&self) -> &Manifest {
+        match self {
+            Self::Component(files) => &files.manifest,
+            Self::Script(script) => &script.manifest,
+        }
+    }
+
+    pub(crate) fn pin(&self) -> &Pin {
+        match self {
+            Self::Component(files) => &files.pin,
+            Self::Script(script) => &script.pin,
+        }
+    }
+
+    /// What it is granted. `None` if what was granted no longer counts, because the files have changed.
+    pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
+        match self {
+            Self::Component(files) => files.granted(grants),
+            Self::Script(script) => script.granted(grants),
+        }
+    }
+
+    /// Whether it is an extension, as far as that is known without loading it.
+    pub(crate) fn is_extension(&self) -> bool {
+        match self {
+            Self::Component(files) => files.component.is_extension(),
+            Self::Script(_) => true,
+        }
     }
 }
 
@@ -51,6 +214,8 @@ pub(crate) enum ManifestSource {
     Beside,
     /// Inside the component.
     Embedded,
+    /// In a script's text, or nowhere: then it wants what scripts want.
+    InText,
     /// Nowhere: the plugin asks for nothing.
     None,
 }
@@ -68,16 +233,15 @@ pub(crate) struct PluginFiles<C = Vec<u8>> {
 }
 
 impl<C> PluginFiles<C> {
-    /// A component of this digest with the manifest beside its file, else the one that is `embedded` in it.
+    /// A component of this digest with the manifest `beside` its file, else the one that is `embedded` in it.
     fn found(
-        file: &Path,
+        (file, beside): (&Path, &Path),
         component: C,
         digest: Digest,
         embedded: impl FnOnce() -> Result<Option<String>, Error>,
         name: PluginName,
     ) -> anyhow::Result<Self> {
-        let beside = file.with_file_name("plugin.toml");
-        match read_small_file(&beside) {
+        match read_small_file(beside) {
             Ok(Some(text)) => {
                 let manifest = Manifest::parse(&text, &beside.to_string_lossy())?;
                 Ok(Self::with(file, component, digest, manifest, Some(text), ManifestSource::Beside))
@@ -129,12 +293,12 @@ impl<C> PluginFiles<C> {
 }
 
 impl PluginFiles<SeenComponent> {
-    /// The component in `file`, with the manifest beside it, else the one inside it. Without either it is called `name`. It
-    /// is not read if it was read before and has not changed since. May block.
-    pub(crate) fn seen(host: &PluginHost, file: &Path, name: PluginName) -> anyhow::Result<Self> {
+    /// The component in `file`, with the manifest `beside` it, else the one inside it. Without either it is called `name`.
+    /// It is not read if it was read before and has not changed since. May block.
+    pub(crate) fn seen(host: &PluginHost, file: &Path, beside: &Path, name: PluginName) -> anyhow::Result<Self> {
         let component = host.see_component(file)?;
         let (digest, embedded) = (component.digest.clone(), component.manifest.clone());
-        Self::found(file, component, digest, || embedded, name)
+        Self::found((file, beside), component, digest, || embedded, name)
     }
 }
 
@@ -143,7 +307,8 @@ impl PluginFiles {
     /// called `name`.
     pub(crate) fn of(file: &Path, component: Vec<u8>, name: PluginName) -> anyhow::Result<Self> {
         let (digest, embedded) = (Digest::of(&component), atoll_engine::embedded_manifest(&component));
-        Self::found(file, component, digest, || embedded, name)
+        let beside = file.with_file_name("plugin.toml");
+        Self::found((file, &beside), component, digest, || embedded, name)
     }
 
     /// A component by itself.
@@ -160,6 +325,7 @@ impl PluginFiles {
             }
             ManifestSource::Beside => "plugin.toml beside it",
             ManifestSource::Embedded => "inside it",
+            ManifestSource::InText => "in its text, else what scripts ask for",
             ManifestSource::None => "none",
         }
     }
@@ -174,44 +340,95 @@ impl PluginFiles {
 /// Every plugin that is there.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// The user's, then the project's, each sorted by name.
+    /// The user's, then the project's. Of each, those that its settings name, as they do, those in its folder of extensions
+    /// and those in its folder of plugins, sorted by name.
     pub(crate) plugins: Vec<Installed>,
-    /// Folders that hold none, with the reason.
+    /// Folders and files that hold none, with the reason.
     pub(crate) strays: Vec<(PathBuf, String)>,
+    /// Built-in extensions that the settings switch on or off, the last word last.
+    pub(crate) builtins: Vec<(String, bool)>,
 }
 
 impl Catalog {
-    /// Looks at the folders of the user and of a trusted project.
+    /// Looks at the folders of the user and of a trusted project, and at what `settings` says of extensions.
     ///
     /// # Errors
     /// If it can not be known which plugins are switched off.
-    pub(crate) fn read(directories: &Directories, project: &Project) -> anyhow::Result<Self> {
+    pub(crate) fn read(directories: &Directories, project: &Project, settings: &Settings) -> anyhow::Result<Self> {
         let disabled = DisabledPlugins::load(&directories.plugin_state())?;
         let mut catalog = Self::default();
+        let user =
+            Level { base: &directories.atoll_home, home: &directories.home, list: &settings.extensions, within: None };
+        catalog.add_files(extension_files::look(user), Origin::User, &disabled, user_name);
         for (folder, name) in folders(&directories.plugins()) {
             match user_name(&name) {
-                Ok(name) => catalog.add(name, Origin::User, folder, &disabled),
+                Ok(name) => catalog.add(Installed::in_folder(name, Origin::User, folder, true), &disabled),
                 Err(reason) => catalog.strays.push((folder, reason)),
             }
+        }
+        if let Some(base) = project.extensions_base() {
+            let within = Some(project.directory());
+            let level = Level { base: &base, home: &directories.home, list: &settings.project_extensions, within };
+            let mut files = extension_files::look(level);
+            // A file of the user's stays the user's, whoever else names it.
+            let own: Vec<_> = catalog.plugins.iter().filter_map(|plugin| plugin.entry.canonicalize().ok()).collect();
+            files.found.retain(|found| !found.entry.canonicalize().is_ok_and(|entry| own.contains(&entry)));
+            // It may leave out what is built in, and not bring back what the user left out.
+            files.builtins.retain(|(_, on)| !on);
+            let name = |name: &str| project_name(name, project.directory());
+            catalog.add_files(files, Origin::Project, &disabled, name);
         }
         for (folder, name) in project.plugins().iter().flat_map(|plugins| folders(plugins)) {
             match project_name(&name, project.directory()) {
-                Ok(name) => catalog.add(name, Origin::Project, folder, &disabled),
+                Ok(name) => catalog.add(Installed::in_folder(name, Origin::Project, folder, true), &disabled),
                 Err(reason) => catalog.strays.push((folder, reason)),
             }
         }
-        // Where two could answer, as providers of one api, the user's comes first.
-        catalog.plugins.sort_by(|a, b| (a.origin, &a.name).cmp(&(b.origin, &b.name)));
         Ok(catalog)
     }
 
-    fn add(&mut self, name: PluginName, origin: Origin, folder: PathBuf, disabled: &DisabledPlugins) {
-        if self.plugins.iter().any(|known| known.name == name) {
-            self.strays.push((folder, format!("another plugin is called {name}; rename the folder")));
+    fn add_files(
+        &mut self,
+        files: Files,
+        origin: Origin,
+        disabled: &DisabledPlugins,
+        name: impl Fn(&str) -> Result<PluginName, String>,
+    ) {
+        self.strays.extend(files.left_out);
+        self.builtins.extend(files.builtins);
+        for found in files.found {
+            let name = match name(&plain_name(&found.name)) {
+                Ok(name) => name,
+                Err(reason) => {
+                    self.strays.push((found.entry, reason));
+                    continue;
+                }
+            };
+            let source = match found.place {
+                Place::Settings => Source::Settings,
+                Place::Folder => Source::Extensions,
+            };
+            let folder = found.entry.parent().map(Path::to_owned).unwrap_or_default();
+            let (kind, entry, manifest, own) = (found.kind, found.entry, found.manifest, found.folder);
+            self.add(Installed { name, origin, folder, enabled: true, source, kind, entry, manifest, own }, disabled);
+        }
+    }
+
+    fn add(&mut self, plugin: Installed, disabled: &DisabledPlugins) {
+        if let Some(known) = self.plugins.iter().find(|known| known.name == plugin.name) {
+            let (name, first) = (&plugin.name, known.shown());
+            let reason = format!("another plugin is called {name}, {first}, and comes first; rename one of them");
+            self.strays.push((plugin.shown_path().to_owned(), reason));
             return;
         }
-        let enabled = !disabled.contains(&name);
-        self.plugins.push(Installed { name, origin, folder, enabled });
+        let enabled = !disabled.contains(&plugin.name);
+        self.plugins.push(Installed { enabled, ..plugin });
+    }
+
+    /// Whether settings leave out the built-in extension of this name.
+    pub(crate) fn is_switched_off(&self, name: &str) -> bool {
+        let last = self.builtins.iter().rfind(|(known, _)| known == name);
+        builtins::REPLACEABLE.contains(&name) && last.is_some_and(|(_, on)| !on)
     }
 
     /// The plugin of this name. A project's is also found by the name of its folder, if no other plugin has that.
@@ -221,7 +438,7 @@ impl Catalog {
     pub(crate) fn find(&self, name: &str) -> Result<&Installed, Error> {
         let by_name = self.plugins.iter().find(|plugin| plugin.name.as_str() == name);
         let by_folder = || {
-            let named = |plugin: &&Installed| plugin.folder.file_name().is_some_and(|folder| folder == name);
+            let named = |plugin: &&Installed| plugin.local_name().is_some_and(|local| local == name);
             self.plugins.iter().filter(|plugin| plugin.origin == Origin::Project).find(named)
         };
         by_name.or_else(by_folder).ok_or_else(|| {
@@ -254,6 +471,11 @@ fn folders(parent: &Path) -> Vec<(PathBuf, String)> {
         .collect();
     found.sort();
     found
+}
+
+/// The name of a file or a folder in the letters of plugins' names, as far as it can be written in them.
+pub(crate) fn plain_name(name: &str) -> String {
+    name.to_lowercase().replace(['_', '.', ' '], "-")
 }
 
 /// A name for a plugin of the user's.

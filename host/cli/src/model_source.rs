@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use atoll_agent::{
+    Session,
     conversation::Asked,
     extensions::session_access::ModelSource,
     models::{Chosen, ModelError, Models, Prices},
 };
-use atoll_engine::LoadedPlugin;
 use atoll_table::{
     Error,
     extension::ModelChoice,
@@ -16,13 +16,44 @@ use atoll_table::{
 use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
 use serde_json::Value;
 
-use crate::{assemble::Parts, assembled::Assembled};
+use crate::{assemble::Parts, assembled::Assembled, loaded::Plugins};
+
+/// What programs that tools start are told of the session.
+#[derive(Clone, Debug)]
+pub(crate) struct Programs {
+    id: String,
+    file: String,
+}
+
+impl Programs {
+    pub(crate) fn of(session: &Session) -> Self {
+        let file = session.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { id: session.id().to_owned(), file }
+    }
+
+    /// Their variables while this model is asked.
+    pub(crate) fn variables(&self, chosen: &Chosen) -> Vec<(String, String)> {
+        let level = serde_json::to_value(chosen.thinking).ok().and_then(|level| Some(level.as_str()?.to_owned()));
+        [
+            ("AI_AGENT", "atoll".to_owned()),
+            ("ATOLL_SESSION_ID", self.id.clone()),
+            ("ATOLL_SESSION_FILE", self.file.clone()),
+            ("ATOLL_PROVIDER", chosen.model.provider.clone()),
+            ("ATOLL_MODEL", chosen.model.id.clone()),
+            ("ATOLL_REASONING_LEVEL", level.unwrap_or_default()),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+    }
+}
 
 /// The models of this run.
 pub(crate) struct Source {
     pub(crate) parts: Arc<Parts>,
     pub(crate) models: Models,
-    pub(crate) plugins: Arc<Vec<LoadedPlugin>>,
+    pub(crate) plugins: Plugins,
+    pub(crate) programs: Programs,
 }
 
 impl ModelSource for Source {
@@ -41,13 +72,20 @@ impl ModelSource for Source {
         self.models.choices()
     }
 
+    fn asked(&self, chosen: &Chosen) {
+        self.parts.host.set_process_env(self.programs.variables(chosen));
+    }
+
     fn provider<'a>(&'a self, api: &'a str) -> BoxFuture<'a, Result<Arc<dyn ModelProvider>, Error>> {
-        let (parts, plugins, api) = (Arc::clone(&self.parts), Arc::clone(&self.plugins), api.to_owned());
+        let (parts, plugins, api) = (Arc::clone(&self.parts), self.plugins.clone(), api.to_owned());
+        // On a task of its own: who asks may be a plugin in the middle of its instance, inside of which no other can run.
+        let loading = tokio::spawn(async move {
+            parts.provider(&api, &plugins).await.map_err(|error| Error::NotFound(format!("{error:#}")))
+        });
         async move {
-            // In a task of its own: an extension may ask for it, and an instance is not run inside of another one's call.
-            let found = tokio::spawn(async move { parts.provider(&api, &plugins).await }).await;
-            let found = found.map_err(|reason| Error::Failed(format!("the host failed: {reason}")))?;
-            found.map_err(|error| Error::NotFound(format!("{error:#}")))
+            loading
+                .await
+                .unwrap_or_else(|error| Err(Error::Failed(format!("the provider could not be loaded: {error}"))))
         }
         .boxed()
     }

@@ -9,23 +9,25 @@ use atoll_agent::{
     Agent, Conversation, Event, Session, context_files,
     conversation::Asked,
     event::Sink,
-    extensions::{InputEffect, session_access::Access},
+    extensions::{InputEffect, RELOAD_COMMAND, UnknownFlag, session_access::Access},
     message::StopReason,
     models::{Chosen, ModelError, Models},
     queue::Queue,
 };
 use atoll_table::{Content, extension::Mode as HostMode};
+use clap::CommandFactory as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    arguments::{ExtensionArguments, Mode, PromptArguments, TrustArguments},
+    arguments::{Arguments, ExtensionArguments, Mode, PromptArguments, TrustArguments},
     assemble::Parts,
     assembled::{Assembled, FailureEvents, Surroundings, report_as_note},
     exit::{ExitStatus, FAILED},
     input,
-    model_source::{self, Source},
+    model_source::{self, Programs, Source},
+    reload::{self, Reloader, Which},
     signals::Stop,
-    spelling::UnknownOption,
+    spelling::{UnknownOption, near_options},
     terminal,
 };
 
@@ -36,9 +38,9 @@ pub(crate) async fn run(
     extensions: ExtensionArguments,
 ) -> anyhow::Result<ExitCode> {
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
-    let parts = Arc::new(Parts::new(trust, arguments.mode == Mode::Text)?);
+    let may_ask = arguments.mode == Mode::Text;
+    let parts = Arc::new(Parts::for_run(trust, may_ask, &extensions, arguments.sandbox_bash).await?);
     let stop = Stop::watch()?;
-    parts.confine_programs(arguments.sandbox_bash);
     let person = if arguments.mode == Mode::Text { parts.ask_the_person(&stop) } else { None };
     let cwd = parts.directories.cwd.clone();
     let nothing = arguments.messages.is_empty() && extensions.unknown.is_empty();
@@ -86,7 +88,7 @@ pub(crate) async fn run(
         && assembled.extensions.all().is_empty()
     {
         // Before whatever else may be missing: it can not be anybody's.
-        assembled.flags.say(&assembled.extensions, name, value.clone(), detached.is_some())?;
+        say(assembled, name, value.clone(), detached.is_some())?;
     }
     let prompts = prompts.transpose()?.transpose()?;
     if prompts.as_ref().is_some_and(Vec::is_empty) {
@@ -114,7 +116,8 @@ pub(crate) async fn run(
     if is_settled {
         note(&asked.chosen);
     }
-    parts.host.set_process_env(process_env(&session, &asked.chosen));
+    let programs = Programs::of(&session);
+    parts.host.set_process_env(programs.variables(&asked.chosen));
     parts.set_session(session.id());
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
@@ -127,7 +130,12 @@ pub(crate) async fn run(
     let access = Arc::new(Access::new(
         conversation.clone(),
         assembled.extensions.clone(),
-        Arc::new(Source { parts: Arc::clone(&parts), models: models.clone(), plugins: Arc::clone(&assembled.plugins) }),
+        Arc::new(Source {
+            parts: Arc::clone(&parts),
+            models: models.clone(),
+            plugins: assembled.plugins.clone(),
+            programs: programs.clone(),
+        }),
         output.sink(),
         idle_timeout_ms,
     ));
@@ -136,7 +144,7 @@ pub(crate) async fn run(
         person,
         sink: output.sink(),
         session: Some(Arc::<Access>::clone(&access)),
-        models: Some(access),
+        models: Some(Arc::<Access>::clone(&access)),
         providers: models.clone(),
     };
     tokio::select! {
@@ -156,7 +164,7 @@ pub(crate) async fn run(
         match settled.await {
             Ok(asked) => {
                 note(&asked.chosen);
-                parts.host.set_process_env(conversation.session.with(|session| process_env(session, &asked.chosen)));
+                parts.host.set_process_env(programs.variables(&asked.chosen));
                 conversation.set_asked(asked);
             }
             Err(error) => {
@@ -165,6 +173,8 @@ pub(crate) async fn run(
             }
         }
     }
+    let reloader = Reloader::new(&assembled, &extensions);
+    access.set_reload(Arc::new(reloader.clone()));
     let context =
         if arguments.no_context_files { Vec::new() } else { context_files::find(&parts.directories.atoll_home, &cwd) };
     let agent = Agent {
@@ -189,7 +199,7 @@ pub(crate) async fn run(
         if prompts.is_empty() {
             return without_prompts(nothing, &arguments);
         }
-        carry_out(&agent, prompts, &output, &stop).await
+        carry_out(&agent, prompts, &reloader, &output, &stop).await
     };
     let code = carried_out.await;
     assembled.end().await;
@@ -209,7 +219,7 @@ fn without_prompts(nothing: bool, arguments: &PromptArguments) -> anyhow::Result
 fn said(assembled: &Assembled, unknown: &[UnknownOption], messages: &[String]) -> anyhow::Result<Vec<String>> {
     let mut all = messages.to_vec();
     for UnknownOption { name, value, detached } in unknown {
-        let rest = assembled.flags.say(&assembled.extensions, name, value.clone(), detached.is_some())?;
+        let rest = say(assembled, name, value.clone(), detached.is_some())?;
         if let Some(text) = rest {
             let place = detached.unwrap_or_default().min(all.len());
             all.insert(place, text);
@@ -218,14 +228,32 @@ fn said(assembled: &Assembled, unknown: &[UnknownOption], messages: &[String]) -
     Ok(all)
 }
 
+/// Lets one option count. One that nobody has may be one of the program's, mistyped.
+fn say(
+    assembled: &Assembled,
+    name: &str,
+    value: Option<String>,
+    is_detached: bool,
+) -> Result<Option<String>, UnknownFlag> {
+    assembled.flags.say(&assembled.extensions, name, value, is_detached).map_err(|error| match error {
+        UnknownFlag::NoSuch { name, mut candidates } => {
+            candidates.extend(near_options(&name, &Arguments::command()));
+            UnknownFlag::NoSuch { name, candidates }
+        }
+        error => error,
+    })
+}
+
 /// Carries out prompts, each with what extensions make of it and add to it.
 async fn carry_out(
     agent: &Agent,
     prompts: Vec<Vec<Content>>,
+    reloader: &Reloader,
     output: &Output,
     stop: &Stop,
 ) -> anyhow::Result<ExitCode> {
     agent.extensions.session_start("startup").await;
+    agent.extensions.discover_resources(&agent.cwd, "startup").await;
     for prompt in prompts {
         // What extensions want to say by themselves comes first: it was there first.
         let code = settle(agent, output, stop).await?;
@@ -233,6 +261,13 @@ async fn carry_out(
             return Ok(ExitStatus(code).into());
         }
         let text = Content::joined_text(&prompt);
+        if text.trim().strip_prefix('/') == Some(RELOAD_COMMAND) {
+            tokio::select! {
+                outcomes = reloader.reload(Which::All) => reload::tell(&outcomes),
+                () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
+            }
+            continue;
+        }
         let ran = tokio::select! {
             ran = agent.extensions.run_command(&text) => ran,
             () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
@@ -286,23 +321,6 @@ fn chosen_before(models: &Models, session: &Session, default: Option<&str>) -> R
         }
         Err(error) => Err(error),
     }
-}
-
-/// What processes that tools start are told about the session.
-pub(crate) fn process_env(session: &Session, chosen: &Chosen) -> Vec<(String, String)> {
-    let level = serde_json::to_value(chosen.thinking).ok().and_then(|level| Some(level.as_str()?.to_owned()));
-    let file = session.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    [
-        ("AI_AGENT", "atoll".to_owned()),
-        ("ATOLL_SESSION_ID", session.id().to_owned()),
-        ("ATOLL_SESSION_FILE", file),
-        ("ATOLL_PROVIDER", chosen.model.provider.clone()),
-        ("ATOLL_MODEL", chosen.model.id.clone()),
-        ("ATOLL_REASONING_LEVEL", level.unwrap_or_default()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
 }
 
 /// Standard output. When it can not be written any more, the run is stopped, and has failed.

@@ -45,23 +45,34 @@ impl Project {
         Self { directory, home: resolved(&directories.home), is_own_home, trusted: false }
     }
 
-    /// Decides, and asks if need be and `may_ask` allows it.
+    /// Whether there is anything here that counts only with trust.
+    pub(crate) fn has_resources(directories: &Directories) -> bool {
+        !Self::at(directories).resources(directories).is_empty()
+    }
+
+    fn resources(&self, directories: &Directories) -> Vec<PathBuf> {
+        let own = if self.is_own_home { self.own() } else { directories.atoll_home.clone() };
+        project_resources(&self.directory, &self.home, &own, Path::exists)
+    }
+
+    /// Decides, and asks if need be and `may_ask` allows it. `word` is what an extension of the user's says.
     pub(crate) fn decide(
         directories: &Directories,
         default: DefaultTrust,
         arguments: TrustArguments,
+        word: Option<bool>,
         may_ask: bool,
     ) -> Self {
         let asking = if may_ask { Asking::Person } else { Asking::Nobody };
-        Self::decided(directories, default, arguments, asking)
+        Self::decided(directories, default, arguments.for_this_run().or(word), asking)
     }
 
     /// The same without a question or a notice.
     pub(crate) fn quietly(directories: &Directories, default: DefaultTrust, arguments: TrustArguments) -> Self {
-        Self::decided(directories, default, arguments, Asking::Quiet)
+        Self::decided(directories, default, arguments.for_this_run(), Asking::Quiet)
     }
 
-    fn decided(directories: &Directories, default: DefaultTrust, arguments: TrustArguments, asking: Asking) -> Self {
+    fn decided(directories: &Directories, default: DefaultTrust, for_this_run: Option<bool>, asking: Asking) -> Self {
         let mut project = Self::at(directories);
         let path = directories.trust();
         let saved = match TrustStore::load(&path) {
@@ -71,10 +82,8 @@ impl Project {
                 None
             }
         };
-        let own = if project.is_own_home { project.own() } else { directories.atoll_home.clone() };
-        let resources = project_resources(&project.directory, &project.home, &own, Path::exists);
-        let question =
-            TrustQuestion { for_this_run: arguments.for_this_run(), saved, is_needed: !resources.is_empty(), default };
+        let resources = project.resources(directories);
+        let question = TrustQuestion { for_this_run, saved, is_needed: !resources.is_empty(), default };
         project.trusted = match question.answer() {
             Answer::Yes => true,
             Answer::No => false,
@@ -134,6 +143,11 @@ impl Project {
     /// The folder of its plugins, if they count.
     pub(crate) fn plugins(&self) -> Option<PathBuf> {
         self.trusted_file("plugins")
+    }
+
+    /// The folder that its list of extensions is about, and that holds its folder of extensions, if they count.
+    pub(crate) fn extensions_base(&self) -> Option<PathBuf> {
+        (self.trusted && !self.is_own_home).then(|| self.own())
     }
 
     /// A file that would widen the user's grants, if it could.

@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use atoll_table::names::near_matches;
 use clap::Command;
 
 /// Short forms that the parser would take for two options.
@@ -119,6 +120,12 @@ fn option<'a>(word: &OsStr, command: &'a Command) -> Option<(&'a clap::Arg, bool
     Some((option, letters.next().is_some()))
 }
 
+/// The program's own options that are near a name that it does not know.
+pub(crate) fn near_options(name: &str, command: &Command) -> Vec<String> {
+    let own = command.get_arguments().filter_map(|option| option.get_long());
+    near_matches(name, own.chain(["help", "version"])).into_iter().map(str::to_owned).collect()
+}
+
 fn is_global(word: &OsStr, command: &Command) -> bool {
     option(word, command).is_some_and(|(option, _)| option.is_global_set())
 }
@@ -178,6 +185,13 @@ mod tests {
         ] {
             assert_eq!(spelt(line), (same.to_owned(), Vec::new()), "{line}");
         }
+    }
+
+    #[test]
+    fn a_mistyped_option_of_the_programs_is_found_again() {
+        let near = |name| near_options(name, &crate::arguments::Arguments::command());
+        assert_eq!((near("modle"), near("no-sesion")), (vec!["model".to_owned()], vec!["no-session".to_owned()]));
+        assert_eq!(near("something-else-altogether"), Vec::<String>::new());
     }
 
     #[test]

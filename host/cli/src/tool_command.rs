@@ -31,7 +31,8 @@ pub(crate) async fn run(
 }
 
 async fn list(as_json: bool, trust: TrustArguments, extensions: &ExtensionArguments) -> anyhow::Result<ExitCode> {
-    let assembled = Arc::new(Parts::new(trust, !as_json)?).load(extensions, report_as_note()).await?;
+    let parts = Arc::new(Parts::for_run(trust, !as_json, extensions, false).await?);
+    let assembled = parts.load(extensions, report_as_note()).await?;
     assembled.start(Surroundings::of_command(None)).await?;
     let listed = show(&assembled.pipeline, as_json);
     assembled.end().await;
@@ -86,9 +87,8 @@ async fn call(
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
-    let parts = Arc::new(Parts::new(trust, !as_json)?);
+    let parts = Arc::new(Parts::for_run(trust, !as_json, extensions, sandbox_bash).await?);
     let stop = Stop::watch()?;
-    parts.confine_programs(sandbox_bash);
     let person = parts.ask_the_person(&stop);
     let assembled = parts.load(extensions, report_as_note()).await?;
     let ending = || ExitStatus(stop.code().unwrap_or(FAILED));

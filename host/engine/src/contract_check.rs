@@ -99,6 +99,26 @@ pub(crate) fn is_concurrent(component: &[u8]) -> bool {
     Parser::new(0).parse_all(component).any(is_it)
 }
 
+/// Whether a component exports `extension`, as far as its bytes say so without being compiled.
+pub(crate) fn is_extension(component: &[u8]) -> bool {
+    let mut depth = 0_u32;
+    for payload in Parser::new(0).parse_all(component) {
+        match payload {
+            Ok(Payload::ModuleSection { .. } | Payload::ComponentSection { .. }) => depth += 1,
+            Ok(Payload::End(_)) => depth = depth.saturating_sub(1),
+            Ok(Payload::ComponentExportSection(exports)) if depth == 0 => {
+                let is_it = |name: &str| contract_name(name).is_some_and(|(interface, _)| interface == "extension");
+                if exports.into_iter().flatten().any(|export| is_it(export.name.name)) {
+                    return true;
+                }
+            }
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
 fn contract_name(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PACKAGE)?.split_once('@')
 }
@@ -197,6 +217,24 @@ mod tests {
             assert!(!is_concurrent(&with(other)), "{other}");
         }
         assert!(!is_concurrent(b"no component"));
+    }
+
+    #[test]
+    fn that_a_component_is_an_extension_is_read_from_its_bytes() {
+        let with = |text: &str| wat::parse_str(text).unwrap_or_default();
+        let exports = r#"(instance $it) (export "atoll:plugin/extension@0.1.0" (instance $it))"#;
+        assert!(is_extension(&with(&format!("(component {exports})"))));
+        let others = [
+            // What is inside of it exports nothing of it.
+            format!("(component (component {exports}))"),
+            r#"(component (instance $it) (export "atoll:plugin/tools@0.1.0" (instance $it)))"#.to_owned(),
+            "(component)".to_owned(),
+        ];
+        for other in others {
+            let bytes = with(&other);
+            assert!(!bytes.is_empty() && !is_extension(&bytes), "{other}");
+        }
+        assert!(!is_extension(b"no component"));
     }
 
     #[test]

@@ -291,6 +291,15 @@ async fn check(plugin: &Caller, url: &Url, method: &str) -> Result<(Origin, Verd
     Ok((origin, verdict))
 }
 
+impl PluginContext {
+    /// Whether this is the server of a model that the plugin was asked to speak to.
+    pub(crate) fn is_model_server(&self, url: &str) -> bool {
+        let origin = Url::parse(url).ok().as_ref().and_then(origin_of);
+        let models = self.model_origins.read().unwrap_or_else(PoisonError::into_inner);
+        origin.is_some_and(|origin| models.contains(&origin))
+    }
+}
+
 /// How far a name that a request may go to may lead.
 fn reach_of(plugin: &PluginContext, origin: &Origin) -> Reach {
     let is_model = || plugin.user_origins.read().unwrap_or_else(PoisonError::into_inner).contains(origin);

@@ -426,6 +426,11 @@ impl PluginHost {
             Known::Component(component, _) => contract_check::surface(&self.components.engine, component),
         };
         contract_check::check_declared(manifest)?;
+        if manifest.replaceable.is_some() && pedigree.origin != Origin::Builtin {
+            return Err(Error::InvalidArguments(format!(
+                "only what is part of atoll can be replaceable; take `replaceable` and [claims] out of the manifest of {name}"
+            )));
+        }
         let linking = match &source {
             Source::Scripts(_) => Linking::Checked,
             Source::Image(_) | Source::File { .. } => Linking::of_component(self.shared.approvals.can_ask()),

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     components::{open_component, read_open},
+    contract_check,
     description::Description,
     embedded_manifest::embedded_manifest,
 };
@@ -35,6 +36,17 @@ pub struct SeenComponent {
     pub(crate) bytes: Option<Vec<u8>>,
     /// What is kept of its description.
     pub(crate) description: Option<Description>,
+}
+
+impl SeenComponent {
+    /// Whether it is an extension. Nothing is compiled for it. What is not known is none.
+    pub fn is_extension(&self) -> bool {
+        match (&self.description, &self.bytes) {
+            (Some(description), _) => description.surface().exports.contains("extension"),
+            (None, Some(bytes)) => contract_check::is_extension(bytes),
+            (None, None) => false,
+        }
+    }
 }
 
 /// What tells a file from what it was before, and from others.

@@ -11,7 +11,7 @@ use atoll_table::{
     names::near_matches,
 };
 
-use super::Extensions;
+use super::{Extensions, RELOAD_COMMAND};
 
 /// A command as the user types it.
 #[derive(Clone)]
@@ -31,10 +31,10 @@ impl Listed {
 }
 
 impl Extensions {
-    /// All commands in load order. A name that an earlier one has gets a number.
+    /// All commands in load order. A name that the host or an earlier one has gets a number.
     pub fn commands(&self) -> Vec<Listed> {
         let mut listed: Vec<Listed> = Vec::new();
-        let mut taken = HashSet::new();
+        let mut taken = HashSet::from([RELOAD_COMMAND.to_owned()]);
         for extension in &*self.all() {
             for command in &extension.subscription().commands {
                 let mut name = command.name.clone();

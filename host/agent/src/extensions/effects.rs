@@ -25,7 +25,7 @@ fn misfit(kind: EventKind, outcome: &Outcome) -> Error {
 }
 
 /// The fields of a reply; none if there is nothing to do.
-fn reply(kind: EventKind, outcome: Outcome) -> Result<Option<Map<String, Value>>, Error> {
+pub(super) fn reply(kind: EventKind, outcome: Outcome) -> Result<Option<Map<String, Value>>, Error> {
     match outcome {
         Outcome::Pass => Ok(None),
         Outcome::Reply(fields) => Ok(Some(fields)),
@@ -34,7 +34,7 @@ fn reply(kind: EventKind, outcome: Outcome) -> Result<Option<Map<String, Value>>
 }
 
 /// Takes a field out and reads it. One that is absent or `null` is none.
-fn field<T: DeserializeOwned>(
+pub(super) fn field<T: DeserializeOwned>(
     kind: EventKind,
     fields: &mut Map<String, Value>,
     name: &str,
@@ -45,7 +45,7 @@ fn field<T: DeserializeOwned>(
     }
 }
 
-fn wrong(kind: EventKind, name: &str, reason: &str) -> Error {
+pub(super) fn wrong(kind: EventKind, name: &str, reason: &str) -> Error {
     Error::InvalidArguments(format!("`{name}` of its answer to {kind} can not be used: {reason}"))
 }
 

@@ -5,12 +5,17 @@
 
 pub mod bus;
 mod commands;
+mod displaced;
 mod effects;
 mod hook;
 pub mod own_tables;
+mod provider_events;
+mod reload;
 mod report;
+mod resources;
 pub mod servers;
 pub mod session_access;
+mod trust;
 
 use std::{
     sync::{
@@ -30,9 +35,13 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use commands::{Flags, Listed, UnknownFlag};
+pub use displaced::{Displaced, Names, displaced};
 pub use effects::{BeforeStart, Draft, InputEffect, TurnReply};
 pub(crate) use effects::{ContextEffect, MessageEffect};
+pub use reload::{RELOAD_COMMAND, Reload};
 pub use report::{Failure, Report};
+pub use resources::Resources;
+pub use trust::TrustWord;
 
 use crate::message::Message;
 use effects::Flow;
@@ -54,6 +63,7 @@ struct Inner {
     /// Bits of the events that anybody wants.
     wanted: AtomicU64,
     reporter: Reporter,
+    resources: RwLock<Resources>,
 }
 
 impl Extensions {
@@ -64,12 +74,17 @@ impl Extensions {
 
     /// Adds one behind those there are.
     pub fn add(&self, extension: Arc<dyn Extension>) {
-        let reporter = self.inner.reporter.clone();
-        extension.on_failure(Arc::new(move |name, kind, error| reporter.report(name, kind, error)));
+        self.listen(&extension);
         let mut all = self.inner.all.write().unwrap_or_else(PoisonError::into_inner);
         *all = all.iter().cloned().chain([extension]).collect();
         drop(all);
         self.refresh();
+    }
+
+    /// Has failures of one that nobody waits for reported.
+    fn listen(&self, extension: &Arc<dyn Extension>) {
+        let reporter = self.inner.reporter.clone();
+        extension.on_failure(Arc::new(move |name, kind, error| reporter.report(name, kind, error)));
     }
 
     /// Takes one away: it could not be started.

@@ -1,6 +1,13 @@
 //! The session and the models, as extensions may use them.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use atoll_table::{
     Content, Error,
@@ -12,8 +19,9 @@ use atoll_table::{
 };
 use futures::{StreamExt as _, future::BoxFuture};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::Extensions;
+use super::{Extensions, Reload};
 use crate::{
     answer::Answer,
     conversation::{Asked, Conversation},
@@ -21,6 +29,7 @@ use crate::{
     message::{self, AssistantMessage, CustomMessage, StopReason, system_text},
     models::Chosen,
     queue::Waiting,
+    run::PROVIDER_GRACE,
     session::{Session, SessionError},
 };
 
@@ -34,6 +43,11 @@ pub trait ModelSource: Send + Sync {
 
     /// Those that can be asked.
     fn available(&self) -> Vec<ModelChoice>;
+
+    /// This one is asked from now on, or as hard as this.
+    fn asked(&self, chosen: &Chosen) {
+        let _ = chosen;
+    }
 
     /// What speaks a wire format.
     ///
@@ -49,6 +63,38 @@ pub struct Access {
     models: Arc<dyn ModelSource>,
     sink: Sink,
     idle_timeout_ms: u64,
+    reload: OnceLock<Arc<dyn Reload>>,
+    /// Extensions are asked about a message that was sent while nothing ran.
+    asking: AtomicBool,
+    /// How much each plugin has appended.
+    appended: Mutex<HashMap<String, Appended>>,
+}
+
+/// What a plugin has appended to the session.
+#[derive(Clone, Copy, Default)]
+struct Appended {
+    entries: u32,
+    bytes: usize,
+}
+
+/// So many entries a plugin may append to a session, and so many bytes of data with them: each is in memory, and in the file
+/// that is read whole when the session is gone on with.
+const MOST_APPENDED: Appended = Appended { entries: 10_000, bytes: 64 << 20 };
+
+/// Somebody is asking, for as long as this is there.
+struct Asking<'a>(&'a AtomicBool);
+
+impl<'a> Asking<'a> {
+    /// None if somebody is already.
+    fn begin(asking: &'a AtomicBool) -> Option<Self> {
+        (!asking.swap(true, Ordering::SeqCst)).then_some(Self(asking))
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
 }
 
 /// What a session error is to an extension.
@@ -65,7 +111,21 @@ impl Access {
         sink: Sink,
         idle_timeout_ms: u64,
     ) -> Self {
-        Self { conversation, extensions, models, sink, idle_timeout_ms }
+        Self {
+            conversation,
+            extensions,
+            models,
+            sink,
+            idle_timeout_ms,
+            reload: OnceLock::new(),
+            asking: AtomicBool::new(false),
+            appended: Mutex::default(),
+        }
+    }
+
+    /// What loads extensions anew from now on. Until there is something, they can not be.
+    pub fn set_reload(&self, reload: Arc<dyn Reload>) {
+        let _ = self.reload.set(reload);
     }
 
     fn session<R>(&self, act: impl FnOnce(&mut Session) -> R) -> R {
@@ -81,6 +141,22 @@ impl Access {
         Ok(id)
     }
 
+    fn count_appended(&self, plugin: &str, bytes: usize) -> Result<(), Error> {
+        let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = appended.entry(plugin.to_owned()).or_default();
+        if own.entries >= MOST_APPENDED.entries || own.bytes.saturating_add(bytes) > MOST_APPENDED.bytes {
+            let Appended { entries, bytes } = MOST_APPENDED;
+            return Err(Error::Unavailable(format!(
+                "the extension {plugin} has appended as much to this session as it may, {entries} entries or {} MiB; keep \
+                 what is large or comes often in `store`",
+                bytes >> 20
+            )));
+        }
+        own.entries += 1;
+        own.bytes += bytes;
+        Ok(())
+    }
+
     fn enqueue(&self, message: Waiting, delivery: Delivery) -> Result<(), Error> {
         self.conversation.queue.push(message, delivery)?;
         let (steering, follow_up) = self.conversation.queue.shown();
@@ -88,22 +164,27 @@ impl Access {
         Ok(())
     }
 
-    fn say(&self, message: Message, delivery: Delivery, trigger: bool) -> Result<(), Error> {
+    async fn say(&self, message: Message, delivery: Delivery, trigger: bool) -> Result<(), Error> {
         let Message { custom_type, content, display, details } = message;
         let timestamp = crate::time::now_ms();
         let message = CustomMessage { custom_type, content, display, details, timestamp };
         if delivery == Delivery::NextTurn || trigger || !self.conversation.is_idle() {
             return self.enqueue(Waiting::Custom(message), delivery);
         }
-        self.session(|session| session.append_custom_message(&message)).map_err(|error| unwritable(&error))?;
         let message = message::Message::Custom(message);
-        for event in [Event::MessageStart { message: message.clone() }, Event::MessageEnd { message }] {
-            (self.sink)(&event);
-            if let Event::MessageStart { message } = &event {
-                self.extensions.observe(EventKind::MessageStart, || json!({"message": message}));
-            }
-        }
+        self.extensions.observe(EventKind::MessageStart, || json!({"message": message}));
+        let message = self.as_handlers_want(message).await;
+        self.session(|session| session.append_message(&message)).map_err(|error| unwritable(&error))?;
+        (self.sink)(&Event::MessageStart { message: message.clone() });
+        (self.sink)(&Event::MessageEnd { message });
         Ok(())
+    }
+
+    /// A message as extensions make it. One that is sent in the middle of that is as it is: whoever sends one whenever it is
+    /// asked about one would send for ever.
+    async fn as_handlers_want(&self, message: message::Message) -> message::Message {
+        let Some(_asking) = Asking::begin(&self.asking) else { return message };
+        self.extensions.message_end(&CancellationToken::new(), message).await
     }
 
     async fn choose(&self, name: &str) -> Result<Asked, Error> {
@@ -126,6 +207,7 @@ impl Access {
             return Ok(());
         }
         self.session(|session| session.note_thinking(&json!(level))).map_err(|error| unwritable(&error))?;
+        self.models.asked(&asked.chosen);
         self.conversation.set_asked(asked);
         (self.sink)(&Event::ThinkingLevelChanged { level });
         self.extensions.observe(EventKind::ThinkingLevelSelect, || json!({"level": level, "previousLevel": before}));
@@ -139,6 +221,7 @@ impl Access {
         self.session(|session| session.note_model(&model.provider, &model.id)).map_err(|error| unwritable(&error))?;
         // How hard it is to think was not asked about.
         let chosen = Chosen { thinking: before.thinking, ..asked.chosen };
+        self.models.asked(&chosen);
         self.conversation.set_asked(Asked { chosen, ..asked });
         self.extensions.observe(
             EventKind::ModelSelect,
@@ -174,8 +257,13 @@ impl Access {
         };
         let nobody = |_: &Event, _: &AssistantMessage| {};
         let mut answer = Answer::new(&model, chosen.prices, &nobody);
-        let mut events = provider.complete(request).await?;
-        while let Some(event) = events.next().await {
+        let patience = Duration::from_millis(self.idle_timeout_ms) + PROVIDER_GRACE;
+        let silent = |_| {
+            let seconds = patience.as_secs();
+            Error::Timeout(format!("the provider of {} has been silent for {seconds} s", model.api))
+        };
+        let mut events = tokio::time::timeout(patience, provider.complete(request)).await.map_err(silent)??;
+        while let Some(event) = tokio::time::timeout(patience, events.next()).await.map_err(silent)? {
             if answer.take(event) {
                 break;
             }
@@ -212,8 +300,12 @@ impl SessionAccess for Access {
         Box::pin(async { Ok(self.session(|session| session.branch())) })
     }
 
-    fn append(&self, _: &Who, custom_type: String, data: Value) -> BoxFuture<'_, Result<String, Error>> {
-        Box::pin(async move { self.add(|session| session.append_custom(&custom_type, data)) })
+    fn append(&self, who: &Who, custom_type: String, data: Value) -> BoxFuture<'_, Result<String, Error>> {
+        let plugin = who.plugin.clone();
+        Box::pin(async move {
+            self.count_appended(&plugin, custom_type.len() + data.to_string().len())?;
+            self.add(|session| session.append_custom(&custom_type, data))
+        })
     }
 
     fn send(&self, _: &Who, content: Vec<Content>, delivery: Delivery) -> BoxFuture<'_, Result<(), Error>> {
@@ -227,7 +319,7 @@ impl SessionAccess for Access {
         delivery: Delivery,
         trigger: bool,
     ) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(async move { self.say(message, delivery, trigger) })
+        Box::pin(self.say(message, delivery, trigger))
     }
 
     fn set_label(&self, entry_id: String, label: Option<String>) -> BoxFuture<'_, Result<(), Error>> {
@@ -300,8 +392,11 @@ impl SessionAccess for Access {
     }
 
     fn reload(&self) -> BoxFuture<'_, Result<(), Error>> {
-        let reason = "extensions can not be loaded anew in this session; start atoll again instead";
-        Box::pin(async move { Err(Error::Unavailable(reason.to_owned())) })
+        let reason = "extensions can not be loaded anew now; try again once all of them have started";
+        match self.reload.get() {
+            Some(reload) => Arc::clone(reload).reload(),
+            None => Box::pin(async move { Err(Error::Unavailable(reason.to_owned())) }),
+        }
     }
 
     fn abort(&self) {
@@ -332,5 +427,9 @@ impl ModelAccess for Access {
         max_tokens: Option<u32>,
     ) -> BoxFuture<'_, Result<ModelAnswer, Error>> {
         Box::pin(self.ask_once(model, system, prompt, max_tokens))
+    }
+
+    fn responded(&self, status: u16, headers: &[(String, String)]) {
+        self.extensions.observe_response(status, headers);
     }
 }

@@ -19,9 +19,13 @@ async fn an_extension_sees_a_run_from_its_beginning_to_its_end() {
     let all = Arc::new(Fake::new("all", &EventKind::ALL, pass));
     let stage = stage(&[&all], &["work"]);
     stage.prompt("go").await;
-    let kinds = all.kinds();
+    let mut kinds = all.kinds();
+    assert!(kinds.contains(&"provider-stream-event"));
+    // Each piece of an answer is one, before what is made of it.
+    kinds.retain(|kind| *kind != "provider-stream-event");
     let turn = |kinds: &mut Vec<&str>, answer: &[&'static str]| {
-        kinds.extend(["context", "context-with-system", "message-start"]);
+        kinds.extend(["context", "context-with-system", "before-provider-headers", "before-provider-request"]);
+        kinds.push("message-start");
         kinds.extend(answer);
         kinds.push("message-end");
     };
@@ -459,4 +463,19 @@ async fn a_teller_tells_of_what_nested_calls_do() {
     let teller = Teller { sink: Sink::clone(&stage.agent.sink), extensions: stage.agent.extensions.clone() };
     teller.tell(&crate::Event::AgentStart);
     assert_eq!((all.kinds(), stage.shown.lock().unwrap().len()), (vec!["agent-start"], 1));
+}
+
+#[tokio::test]
+async fn the_first_word_on_trust_counts_and_a_yes_only_of_one_that_may_say_so() {
+    let says = |name: &'static str, word: &'static str| {
+        Arc::new(Fake::new(name, &[EventKind::ProjectTrust], move |_| reply(json!({"trusted": word}))))
+    };
+    let (silent, bold, judge) = (says("silent", "undecided"), says("bold", "yes"), says("judge", "no"));
+    let stage = stage(&[&silent, &bold, &judge], &[]);
+    let word = stage.agent.extensions.project_trust(std::path::Path::new("/p"), |one| one.name() != "bold").await;
+    assert_eq!(word, Some(TrustWord { by: "judge".to_owned(), trusted: false, remember: false }));
+    assert_eq!(stage.failed().len(), 1, "{:?}", stage.failed());
+    let word = stage.agent.extensions.project_trust(std::path::Path::new("/p"), |_| true).await;
+    assert_eq!(word, Some(TrustWord { by: "bold".to_owned(), trusted: true, remember: false }));
+    assert_eq!(judge.kinds(), ["project-trust"], "nobody is asked once there is a word");
 }

@@ -10,9 +10,11 @@ use serde_json::json;
 use super::{find_any, sheet::Sheet};
 use crate::{
     arguments::TrustArguments,
-    assemble::{Parts, changed},
+    assemble::Parts,
     builtins,
+    candidates::changed,
     exit::{ExitStatus, FAILED},
+    extension_files::Kind,
     installed::{Catalog, Installed, PluginFiles},
     terminal,
 };
@@ -24,7 +26,7 @@ pub(super) async fn run(plugin: &Path, as_json: bool, trust: TrustArguments) -> 
     if let Some(builtin) = name.and_then(builtins::by_name) {
         return show_builtin(&parts, builtin, as_json);
     }
-    let catalog = Catalog::read(&parts.directories, &parts.project)?;
+    let catalog = Catalog::read(&parts.directories, &parts.project, &parts.settings)?;
     let installed = match name {
         // A file in this directory may be meant, but a plugin of that name comes first.
         Some(name) if !plugin.exists() => Some(find_any(&catalog, name)?),
@@ -68,17 +70,24 @@ async fn show(
     let manifest = &files.manifest;
     // As if all it asks for were granted: what is missing then is missing in the plugin itself.
     let everything = Effective::intersect(manifest, Some(&manifest.wants));
-    let (surface, refusal) = match parts.host.inspect(file, &files.component, manifest, &everything).await {
-        Ok(inspection) => (Some(inspection.surface), inspection.refusal),
-        Err(error) => (None, Some(error)),
+    let is_script = installed.is_some_and(|found| found.kind == Kind::Script);
+    let (surface, refusal) = if is_script {
+        // What runs it is part of the program, and does what its text says.
+        (None, None)
+    } else {
+        match parts.host.inspect(file, &files.component, manifest, &everything).await {
+            Ok(inspection) => (Some(inspection.surface), inspection.refusal),
+            Err(error) => (None, Some(error)),
+        }
     };
     let grants = Grants::load(&parts.directories.grants())?;
     let granted = files.granted(&grants);
     let has_changed = granted.is_none() && installed.is_some();
     if has_changed {
-        terminal::note(changed(&files));
+        terminal::note(changed(&manifest.name, &files.file));
     }
     let granted = granted.unwrap_or_default();
+    let granted = installed.map_or_else(|| granted.clone(), |found| found.with_its_place(granted.clone(), manifest));
     let sheet = Sheet {
         name: manifest.name.to_string(),
         version: manifest.version.clone(),
@@ -91,6 +100,7 @@ async fn show(
             Some(_) if has_changed => "changed",
             Some(Installed { enabled: false, .. }) => "disabled",
             Some(Installed { origin: Origin::Project, .. }) => "of the project",
+            Some(found) if found.is_of_extensions() => "among extensions",
             Some(_) => "installed",
         },
         pin: Some(&files.pin),

@@ -27,12 +27,8 @@ pub(super) async fn run(arguments: InstallArguments) -> anyhow::Result<ExitCode>
     let parts = Parts::in_folder(&cwd)?;
     let new = fetched(&parts.host, &arguments).await?;
     check(&parts.host, &new).await?;
-    let place = Installed {
-        name: new.manifest.name.clone(),
-        origin: Origin::User,
-        folder: parts.directories.plugins().join(new.manifest.name.as_str()),
-        enabled: true,
-    };
+    let folder = parts.directories.plugins().join(new.manifest.name.as_str());
+    let place = Installed::in_folder(new.manifest.name.clone(), Origin::User, folder, true);
     // Read before anything is changed: a file that is not understood must not be found out about halfway.
     let grants = Grants::load(&parts.directories.grants())?;
     let old = Old::at(&place);

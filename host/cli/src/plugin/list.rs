@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use atoll_caps::{Effective, Manifest, printable};
+use atoll_caps::{Effective, Manifest, Wants, printable};
 use atoll_table::Origin;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(super) fn run(known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
             name: builtin.name.to_owned(),
             version: manifest.as_ref().map(|manifest| manifest.version.clone()).unwrap_or_default(),
             from: "built in",
-            state: "on".to_owned(),
+            state: if known.catalog.is_switched_off(builtin.name) { "off" } else { "on" }.to_owned(),
             granted: manifest
                 .map(|manifest| Effective::builtin_with(&manifest, &grants.for_builtin(&manifest.name)).describe())
                 .unwrap_or_default(),
@@ -71,7 +71,7 @@ fn row(plugin: &Installed, grants: &atoll_caps::Grants) -> Row {
         state: if plugin.enabled { "on" } else { "off" }.to_owned(),
         granted: Vec::new(),
         sha256: None,
-        folder: Some(plugin.folder.display().to_string()),
+        folder: Some(plugin.shown_path().display().to_string()),
     };
     match plugin.read() {
         Err(error) => row.state = format!("broken: {error:#}"),
@@ -79,8 +79,11 @@ fn row(plugin: &Installed, grants: &atoll_caps::Grants) -> Row {
             row.version.clone_from(&files.manifest.version);
             row.sha256 = Some(files.pin.component.to_string());
             match files.granted(grants) {
-                Some(granted) => row.granted = granted.describe(),
-                None => "changed".clone_into(&mut row.state),
+                Some(granted) => row.granted = plugin.with_its_place(granted, &files.manifest).describe(),
+                None => {
+                    "changed".clone_into(&mut row.state);
+                    row.granted = plugin.with_its_place(Wants::default(), &files.manifest).describe();
+                }
             }
             let replaces = grants.replaces(&files.manifest, &files.pin);
             row.granted.extend(replaces.iter().map(|tool| format!("replaces: {tool}")));

@@ -24,6 +24,7 @@ use crate::{
     directories::Directories,
     installed::{Catalog, Installed, not_found},
     project::Project,
+    settings_of::Said,
     terminal,
 };
 
@@ -56,8 +57,9 @@ impl Known {
     fn new(trust: TrustArguments, may_ask: bool) -> anyhow::Result<Self> {
         let directories = Directories::find()?;
         let settings = atoll_agent::settings::Settings::load(&directories.settings())?;
-        let project = Project::decide(&directories, settings.default_project_trust, trust, may_ask);
-        let catalog = Catalog::read(&directories, &project)?;
+        let project = Project::decide(&directories, settings.default_project_trust, trust, None, may_ask);
+        let said = Said::read(&directories, &project)?;
+        let catalog = Catalog::read(&directories, &project, &said.settings)?;
         Ok(Self { directories, catalog })
     }
 

@@ -12,10 +12,11 @@ use crate::terminal;
 pub(super) fn run(known: &Known, name: &str, yes: bool) -> anyhow::Result<ExitCode> {
     let directories = &known.directories;
     let name: PluginName = match known.find(name, "it goes with the program") {
-        Ok(plugin) if plugin.origin == Origin::Project => {
+        Ok(plugin) if plugin.origin == Origin::Project || plugin.is_of_extensions() => {
+            let whose = if plugin.origin == Origin::Project { "belongs to the project" } else { "was not installed" };
             return Err(Error::InvalidArguments(format!(
-                "`{name}` belongs to the project; remove {} there, or switch it off with atoll plugin disable {}",
-                plugin.folder.display(),
+                "`{name}` {whose}; remove {} there, or switch it off with atoll plugin disable {}",
+                plugin.shown_path().display(),
                 plugin.name
             ))
             .into());

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use atoll_table::{
     Error, Tool, ToolRunner,
-    extension::{StartReason, Subscription},
+    extension::{Extension as _, StartReason, Subscription},
 };
 
 use super::{ExtensionPlugin, Generation, Inner, Place, stop};
@@ -32,6 +32,16 @@ impl LiveExtension {
     /// Why the new one could not start. The old one then goes on.
     pub async fn replace(&self, replacement: Replacement) -> Result<Arc<Subscription>, Error> {
         self.0.inner().replace(Arc::new(replacement.0)).await
+    }
+
+    /// Ends it in order, once what it carries out has ended. For one that is not to be there any more: nobody must call it
+    /// from now on.
+    pub async fn retire(&self) {
+        let place = self.0.inner().place.borrow().clone();
+        if let Place::Up(actor, _) = place {
+            actor.idle().await;
+        }
+        self.0.stop().await;
     }
 }
 

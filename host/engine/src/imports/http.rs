@@ -53,6 +53,15 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
             Ok(received) => received,
             Err(error) => return Ok(Err(error.into())),
         };
+        if let Some(models) = plugin.shared.services.get().and_then(|services| services.models.as_ref())
+            && plugin.is_model_server(&received.url)
+        {
+            let shown: Vec<(String, String)> = (received.headers.iter())
+                .filter(|(name, _)| !name.eq_ignore_ascii_case("set-cookie"))
+                .map(|(name, value)| (name.clone(), plugin.redacted(value)))
+                .collect();
+            models.responded(received.status, &shown);
+        }
         let done = received.done;
         let outcome = async move {
             let outcome = done.await.unwrap_or(Ok(()));

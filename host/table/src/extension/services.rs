@@ -122,7 +122,7 @@ pub trait SessionAccess: Send + Sync {
     /// Waits until nothing is running.
     fn wait_idle(&self) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Loads all extensions anew, once nothing is running.
+    /// Loads all extensions anew. What is under way ends on the old ones.
     fn reload(&self) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Stops what is running.
@@ -166,6 +166,11 @@ pub trait ModelAccess: Send + Sync {
         prompt: Vec<Content>,
         max_tokens: Option<u32>,
     ) -> BoxFuture<'_, Result<ModelAnswer, Error>>;
+
+    /// A server has begun to answer a request of a model's provider. `headers` hold no secrets. Must not block.
+    fn responded(&self, status: u16, headers: &[(String, String)]) {
+        let _ = (status, headers);
+    }
 }
 
 /// How a notice looks.

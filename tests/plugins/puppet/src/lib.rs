@@ -4,7 +4,7 @@
 //! {
 //!   "events": ["tool-call"], "topics": [], "flags": ["name"], "commands": {"name": [STEP, …]},
 //!   "start": [STEP, …], "stop": [STEP, …],
-//!   "tools": [{"name": "…", "steps": [STEP, …], "inactive": false}],
+//!   "tools": [{"name": "…", "steps": [STEP, …], "inactive": false, "deferred": false}],
 //!   "record": "entry" | "store" | "log",
 //!   "answers": {"tool-call": [{"when": "text in the event", "steps": [STEP, …], "block": "…", …}]}
 //! }
@@ -21,7 +21,7 @@ use atoll_plugin::{
     Call, Content, Error, EventId, Exported as _, Extension, Tool, ToolInfo, ToolOutput, export_extension,
     extension::{Block, Completion, Event, Outcome, ResultPatch, StartReason, Transform},
     host, log, session, store, table, tools,
-    types::Subscription,
+    types::{Exposure, Subscription},
 };
 use serde_json::{Value, json};
 use steps::{Place, text, texts};
@@ -204,6 +204,7 @@ export_extension!(Puppet);
 /// A tool of the settings.
 fn dynamic(tool: &Value) -> atoll_plugin::types::Tool {
     let info = ToolInfo::new(&text(&tool["name"]), "Does what the settings say.");
+    let info = if tool["deferred"].as_bool().unwrap_or_default() { info.exposure(Exposure::Deferred) } else { info };
     if tool["inactive"].as_bool().unwrap_or_default() { info.inactive() } else { info }.into_tool()
 }
 

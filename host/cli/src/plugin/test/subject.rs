@@ -67,7 +67,8 @@ impl Subject {
             let script = Script::read(&self.file, None, scripts::name_of(&self.file)?)?;
             return Ok(Files::Script(Box::new(script)));
         }
-        let mut files = PluginFiles::seen(host, &self.file, name_of(&self.file)?)?;
+        let mut files =
+            PluginFiles::seen(host, &self.file, &self.file.with_file_name("plugin.toml"), name_of(&self.file)?)?;
         let manifest = self.project.join("plugin.toml");
         if files.source == ManifestSource::None
             && let Some(text) = read_small_file(&manifest).with_context(|| format!("{}", manifest.display()))?
