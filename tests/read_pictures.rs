@@ -55,7 +55,7 @@ fn png(width: u32, height: u32, extra: &[u8], pixel: impl Fn(u32, u32) -> u8) ->
     .concat()
 }
 
-fn grey(width: u32, height: u32) -> Vec<u8> {
+pub(crate) fn grey(width: u32, height: u32) -> Vec<u8> {
     png(width, height, &[], |_, _| 77)
 }
 

