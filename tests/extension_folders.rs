@@ -192,6 +192,19 @@ fn a_project_can_not_take_away_an_extension_of_the_users_nor_make_it_its_own() {
     assert!(run.stdout.contains("not here"), "{run:#?}");
 }
 
+/// One that the user names and that lies in a project is the user's, and not the project's as well.
+#[test]
+fn a_file_of_a_project_that_the_user_names_is_the_users() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.file(".atoll/extensions/mine.wasm", test_plugin("puppet"));
+    sandbox.file(".atoll/extensions/mine.toml", manifest("mine"));
+    sandbox.settings(&json!({"extensions": [file]}));
+    sandbox.grant_outward(&["mine"]);
+    assert_eq!(sandbox.plugins_of_table(&["-a"]), ["mine"]);
+    let list = sandbox.atoll().args(["-a", "plugin", "list"]).run().ok();
+    assert!(!list.stdout.contains("mine-in-"), "{list:#?}");
+}
+
 #[test]
 fn no_extensions_does_not_even_load_what_it_leaves_out() {
     let sandbox = Sandbox::new();

@@ -131,6 +131,19 @@ fn the_first_of_one_name_counts() {
 }
 
 #[test]
+fn doctor_says_of_a_denied_extension_what_would_allow_it_and_names_itself_to_nobody() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.puppet("bold");
+    let findings = sandbox.atoll().args(["doctor", "--json", "-e"]).arg(&file).run().code(1).json();
+    let of =
+        |check: &str| findings.as_array().unwrap().iter().find(|finding| finding["check"] == check).unwrap().clone();
+    let tools = of("tools");
+    assert!(tools["says"].as_str().unwrap().contains("not allowed"), "{tools}");
+    assert_eq!(tools["fix"], "the line above says what would allow it");
+    assert!(!of("model")["says"].as_str().unwrap().contains("atoll doctor"), "{findings}");
+}
+
+#[test]
 fn what_is_named_and_can_not_be_used_ends_the_run_with_the_reason() {
     let sandbox = Sandbox::new();
     sandbox.file("x.ts", "export default () => {}");

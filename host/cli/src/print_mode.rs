@@ -24,7 +24,7 @@ use crate::{
     assembled::{Assembled, FailureEvents, Surroundings, report_as_note},
     exit::{ExitStatus, FAILED},
     input,
-    model_source::{Programs, Source},
+    model_source::{self, Programs, Source},
     reload::{self, Reloader, Which},
     signals::Stop,
     spelling::{UnknownOption, near_options},
@@ -58,10 +58,11 @@ pub(crate) async fn run(
         Ok(Session::new((!arguments.no_session).then_some(folder.as_path()), &cwd))
     };
     let models = parts.models()?;
-    let chosen = match (&arguments.model, &session) {
-        (None, Ok(session)) => chosen_before(&models, session, default_model(&parts).as_deref()),
+    let choose = |session: Option<&Session>| match (&arguments.model, session) {
+        (None, Some(session)) => chosen_before(&models, session, default_model(&parts).as_deref()),
         (wanted, _) => models.choose(wanted.as_deref()),
     };
+    let chosen = choose(session.as_ref().ok());
     let failures = FailureEvents::default();
     let report = if arguments.mode == Mode::Json { failures.report() } else { report_as_note() };
     let loading = async {
@@ -94,14 +95,29 @@ pub(crate) async fn run(
         return without_prompts(nothing, &arguments);
     }
     let session = session?;
-    let chosen = chosen?;
-    let (assembled, provider) = loaded?;
-    let Some(provider) = provider else { anyhow::bail!("no provider for {}", chosen.model.api) };
-    if let Some(note) = &chosen.note {
-        terminal::note(format_args!("{note}"));
+    let (assembled, asked) = match (loaded, chosen) {
+        (Ok((assembled, None)), Err(error)) if model_source::may_be_added(&error, &assembled) => {
+            (assembled, Err(error))
+        }
+        (_, Err(error)) => return Err(error.into()),
+        (Err(error), _) => return Err(error),
+        (Ok((_, None)), Ok(chosen)) => anyhow::bail!("no provider for {}", chosen.model.api),
+        (Ok((assembled, Some(provider))), Ok(chosen)) => (assembled, Ok(Asked { chosen, provider })),
+    };
+    // Extensions may add the model that is wanted.
+    let is_settled =
+        matches!(&asked, Ok(asked) if asked.chosen.note.is_none() || assembled.extensions.all().is_empty());
+    let asked = asked.unwrap_or_else(|error| model_source::nobody(arguments.model.as_deref(), &error));
+    let note = |chosen: &Chosen| {
+        if let Some(note) = &chosen.note {
+            terminal::note(format_args!("{note}"));
+        }
+    };
+    if is_settled {
+        note(&asked.chosen);
     }
     let programs = Programs::of(&session);
-    parts.host.set_process_env(programs.variables(&chosen));
+    parts.host.set_process_env(programs.variables(&asked.chosen));
     parts.set_session(session.id());
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
@@ -109,12 +125,17 @@ pub(crate) async fn run(
         failures.show(output.sink());
     }
     let queue = Queue::new(parts.settings.steering_mode, parts.settings.follow_up_mode);
-    let conversation = Conversation::new(session, queue, Asked { chosen, provider });
+    let conversation = Conversation::new(session, queue, asked);
     let idle_timeout_ms = parts.settings.idle_timeout_ms();
     let access = Arc::new(Access::new(
         conversation.clone(),
         assembled.extensions.clone(),
-        Arc::new(Source { parts: Arc::clone(&parts), models, plugins: assembled.plugins.clone(), programs }),
+        Arc::new(Source {
+            parts: Arc::clone(&parts),
+            models: models.clone(),
+            plugins: assembled.plugins.clone(),
+            programs: programs.clone(),
+        }),
         output.sink(),
         idle_timeout_ms,
     ));
@@ -124,12 +145,32 @@ pub(crate) async fn run(
         sink: output.sink(),
         session: Some(Arc::<Access>::clone(&access)),
         models: Some(Arc::<Access>::clone(&access)),
+        providers: models.clone(),
     };
     tokio::select! {
         started = assembled.start(surroundings) => started?,
         () = stop.token.cancelled() => {
             assembled.end().await;
             return stopped();
+        }
+    }
+    if !is_settled {
+        let chosen = conversation.session.with(|session| choose(Some(session)));
+        let settled = async {
+            let chosen = chosen?;
+            let provider = parts.provider(&chosen.model.api, &assembled.plugins).await?;
+            anyhow::Ok(Asked { chosen, provider })
+        };
+        match settled.await {
+            Ok(asked) => {
+                note(&asked.chosen);
+                parts.host.set_process_env(programs.variables(&asked.chosen));
+                conversation.set_asked(asked);
+            }
+            Err(error) => {
+                assembled.end().await;
+                return Err(error);
+            }
         }
     }
     let reloader = Reloader::new(&assembled, &extensions);

@@ -29,6 +29,7 @@ use crate::{
     candidates::Wanted,
     directories::Directories,
     host_facts::{Facts, PluginSettings},
+    installed::Catalog,
     project::Project,
     terminal,
 };
@@ -47,6 +48,10 @@ pub(crate) async fn word(
         return None;
     }
     let project = Project::none(directories);
+    let installed = Catalog::read(directories, &project, settings).ok()?.plugins;
+    if wanted.named.is_empty() && !installed.iter().any(|plugin| plugin.enabled) {
+        return None;
+    }
     let places = directories.places(settings, &directories.cwd, Vec::new());
     let parts = Parts::with(directories.clone(), settings.clone(), project, places, audit.cloned()).ok()?;
     parts.confine_programs(confined);
