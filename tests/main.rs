@@ -63,6 +63,7 @@ mod provider_streams;
 mod read_pictures;
 mod read_tool;
 mod readme;
+mod script_folders;
 mod sdk_events;
 mod search_bounds;
 mod search_like_native;
