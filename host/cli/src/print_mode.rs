@@ -126,6 +126,7 @@ async fn go(
         (Ok((assembled, None)), Err(error)) if is_developed || model_source::may_be_added(&error, &assembled) => {
             (assembled, Err(error))
         }
+        (Err(error), Err(_)) if is_developed => return Err(error),
         (_, Err(error)) => return Err(error.into()),
         (Err(error), _) => return Err(error),
         (Ok((_, None)), Ok(chosen)) => anyhow::bail!("no provider for {}", chosen.model.api),
