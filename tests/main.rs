@@ -49,6 +49,7 @@ mod misbehaving_plugins;
 mod nested_calls;
 mod network_promises;
 mod plugin_cache;
+mod plugin_dev;
 mod plugin_install;
 mod plugin_management;
 mod plugin_new;

@@ -241,6 +241,12 @@ impl Running {
         found.unwrap_or_else(|| self.hangs(&format!("did not print {text:?}")))
     }
 
+    /// Waits until standard error holds a text so many times.
+    pub(crate) fn wait_for_notes(&self, text: &str, times: usize) -> String {
+        let found = self.stderr.wait_for(text, |so_far, _| so_far.matches(text).count() >= times);
+        found.unwrap_or_else(|| self.hangs(&format!("did not say {text:?} {times} times")))
+    }
+
     fn hangs(&self, how: &str) -> ! {
         let _ = kill_process(self.pid, Signal::KILL);
         panic!("{} {how} and was killed; stdout: {}\nstderr: {}", self.shown, self.stdout.text(), self.stderr.text());

@@ -25,6 +25,7 @@ use crate::{
     exit::{ExitStatus, FAILED},
     input,
     model_source::{self, Programs, Source},
+    plugin::dev::Developed,
     reload::{self, Reloader, Which},
     signals::Stop,
     spelling::{UnknownOption, near_options},
@@ -37,16 +38,42 @@ pub(crate) async fn run(
     trust: TrustArguments,
     extensions: ExtensionArguments,
 ) -> anyhow::Result<ExitCode> {
+    go(arguments, trust, extensions, None).await
+}
+
+/// Carries out prompts again and again, with each new version of an extension.
+pub(crate) async fn develop(
+    arguments: PromptArguments,
+    trust: TrustArguments,
+    extensions: ExtensionArguments,
+    developed: Developed,
+) -> anyhow::Result<ExitCode> {
+    go(arguments, trust, extensions, Some(developed)).await
+}
+
+async fn go(
+    arguments: PromptArguments,
+    trust: TrustArguments,
+    extensions: ExtensionArguments,
+    mut developed: Option<Developed>,
+) -> anyhow::Result<ExitCode> {
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
     let may_ask = arguments.mode == Mode::Text;
     let parts = Arc::new(Parts::for_run(trust, may_ask, &extensions, arguments.sandbox_bash).await?);
     let stop = Stop::watch()?;
     let person = if arguments.mode == Mode::Text { parts.ask_the_person(&stop) } else { None };
+    if developed.is_some() {
+        parts.host.set_log(Developed::log());
+    }
     let cwd = parts.directories.cwd.clone();
     let nothing = arguments.messages.is_empty() && extensions.unknown.is_empty();
+    let is_developed = developed.is_some();
     let read = |messages: Vec<String>| {
-        let cwd = cwd.clone();
-        tokio::task::spawn_blocking(move || input::prompts(&messages, &cwd))
+        let (cwd, is_plain) = (cwd.clone(), is_developed);
+        tokio::task::spawn_blocking(move || match is_plain {
+            true => Ok(messages.into_iter().map(|text| vec![Content::text(text)]).collect()),
+            false => input::prompts(&messages, &cwd),
+        })
     };
     // Everything that can be is set up while standard input is waited for. Where options of extensions may stand before
     // messages, only they know which words are messages.
@@ -91,14 +118,15 @@ pub(crate) async fn run(
         say(assembled, name, value.clone(), detached.is_some())?;
     }
     let prompts = prompts.transpose()?.transpose()?;
-    if prompts.as_ref().is_some_and(Vec::is_empty) {
+    if prompts.as_ref().is_some_and(Vec::is_empty) && developed.is_none() {
         return without_prompts(nothing, &arguments);
     }
     let session = session?;
     let (assembled, asked) = match (loaded, chosen) {
-        (Ok((assembled, None)), Err(error)) if model_source::may_be_added(&error, &assembled) => {
+        (Ok((assembled, None)), Err(error)) if is_developed || model_source::may_be_added(&error, &assembled) => {
             (assembled, Err(error))
         }
+        (Err(error), Err(_)) if is_developed => return Err(error),
         (_, Err(error)) => return Err(error.into()),
         (Err(error), _) => return Err(error),
         (Ok((_, None)), Ok(chosen)) => anyhow::bail!("no provider for {}", chosen.model.api),
@@ -167,6 +195,8 @@ pub(crate) async fn run(
                 parts.host.set_process_env(programs.variables(&asked.chosen));
                 conversation.set_asked(asked);
             }
+            // Commands take no model. Whoever asks one is told what is wrong.
+            Err(_) if is_developed => {}
             Err(error) => {
                 assembled.end().await;
                 return Err(error);
@@ -196,9 +226,13 @@ pub(crate) async fn run(
             Some(prompts) => prompts,
             None => read(messages).await??,
         };
+        if let Some(developed) = &mut developed {
+            return carry_out_often(&agent, &prompts, &reloader, &output, &stop, developed).await;
+        }
         if prompts.is_empty() {
             return without_prompts(nothing, &arguments);
         }
+        begin(&agent).await;
         carry_out(&agent, prompts, &reloader, &output, &stop).await
     };
     let code = carried_out.await;
@@ -244,6 +278,38 @@ fn say(
     })
 }
 
+/// Tells extensions of the session's beginning.
+async fn begin(agent: &Agent) {
+    agent.extensions.session_start("startup").await;
+    agent.extensions.discover_resources(&agent.cwd, "startup").await;
+}
+
+/// Carries out prompts now, and again with each new version of an extension, until the user wants no more. What goes wrong
+/// with them is said, and ends nothing.
+async fn carry_out_often(
+    agent: &Agent,
+    prompts: &[Vec<Content>],
+    reloader: &Reloader,
+    output: &Output,
+    stop: &Stop,
+    developed: &mut Developed,
+) -> anyhow::Result<ExitCode> {
+    begin(agent).await;
+    loop {
+        for prompt in prompts {
+            if let Err(error) = carry_out(agent, vec![prompt.clone()], reloader, output, stop).await {
+                terminal::note(format_args!("{error:#}"));
+            }
+        }
+        if agent.conversation.is_ending() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if stop.token.is_cancelled() || !developed.next(reloader, stop).await {
+            return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into());
+        }
+    }
+}
+
 /// Carries out prompts, each with what extensions make of it and add to it.
 async fn carry_out(
     agent: &Agent,
@@ -252,8 +318,6 @@ async fn carry_out(
     output: &Output,
     stop: &Stop,
 ) -> anyhow::Result<ExitCode> {
-    agent.extensions.session_start("startup").await;
-    agent.extensions.discover_resources(&agent.cwd, "startup").await;
     for prompt in prompts {
         // What extensions want to say by themselves comes first: it was there first.
         let code = settle(agent, output, stop).await?;
