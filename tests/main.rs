@@ -65,6 +65,7 @@ mod read_pictures;
 mod read_tool;
 mod readme;
 mod script_folders;
+mod script_extensions;
 mod sdk_events;
 mod search_bounds;
 mod search_like_native;
