@@ -23,8 +23,12 @@ fn test(sandbox: &Sandbox, file: &PathBuf) -> Command {
 #[track_caller]
 fn played(scenario: &str) -> Finished {
     let (sandbox, file) = project();
+    played_in(&sandbox, &file, scenario)
+}
+
+fn played_in(sandbox: &Sandbox, file: &PathBuf, scenario: &str) -> Finished {
     let scenario = sandbox.file("s.toml", scenario);
-    test(&sandbox, &file).arg(scenario).run()
+    test(sandbox, file).arg(scenario).run()
 }
 
 /// What a puppet answers and does in the scenarios below.
@@ -197,6 +201,7 @@ files = { "a.txt" = "al*", "b.txt" = false }
 
 #[test]
 fn what_is_not_as_expected_is_named_with_its_line() {
+    let (sandbox, file) = project();
     for (step, said) in [
         ("event = \"tool-call\"\nfields.tool = \"x\"\nexpect.block = \"no\"", "expected block, the answer is pass"),
         (
@@ -267,7 +272,7 @@ fn what_is_not_as_expected_is_named_with_its_line() {
         let tool = if step.contains("\"call\"") { "[[tool]]\nname = \"fetcher\"\narguments.url = \"y\"\n" } else { "" };
         let scenario = with_settings(&format!("{person}\n{tool}[files]\n\"a.txt\" = \"alpha\"\n\n[[step]]\n{step}\n"));
         let line = scenario.lines().position(|line| line == "[[step]]").unwrap() + 1;
-        let stdout = played(&scenario).stdout;
+        let stdout = played_in(&sandbox, &file, &scenario).stdout;
         assert!(stdout.contains(said) && stdout.contains("1 of 1 scenarios failed"), "{step}\n{stdout}");
         assert!(stdout.contains(&format!("s.toml:{line}: ")), "{step}\n{stdout}");
     }
@@ -275,10 +280,11 @@ fn what_is_not_as_expected_is_named_with_its_line() {
 
 #[test]
 fn what_is_expected_of_the_whole_and_what_was_provided_for_nothing_is_named() {
+    let (sandbox, file) = project();
     for (own, said) in [
         (
             "[[step]]\ncommand = \"say\"\n[expect]\nused = [\"http\"]",
-            "`used`: http was not used; used was\n    session append note",
+            "`used`: http was not used; used was\n    ui notify hi there",
         ),
         (
             "[[step]]\ncommand = \"say\"\n[expect]\nnot-used = [\"session append *\"]",
@@ -299,7 +305,7 @@ fn what_is_expected_of_the_whole_and_what_was_provided_for_nothing_is_named() {
         ("[flags]\nquiet = true", "the plugin has no option `quiet`"),
         ("[expect]\nerror = \"denied\"", "expected denied, the plugin started"),
     ] {
-        let finished = played(&with_settings(&format!("\n{own}\n"))).code(1);
+        let finished = played_in(&sandbox, &file, &with_settings(&format!("\n{own}\n"))).code(1);
         assert!(finished.stdout.contains(said), "{own}\n{}", finished.stdout);
     }
 }

@@ -13,8 +13,8 @@ use super::{
 pub(crate) const PUPPET_TOML: &str = include_str!("../plugins/puppet/plugin.toml");
 
 /// What `puppet` needs beside what its place gives it.
-pub(crate) const OUTWARD: &str =
-    "process = [{ program = \"sh\" }]\nfiles = [{ root = \"$workspace\", access = \"read\" }]";
+pub(crate) const OUTWARD: &str = "process = [{ program = \"sh\" }]\nfiles = [{ root = \"$workspace\", access = \"read\" }]\n\
+     secrets = [{ name = \"shown/*\", reveal = true }]\nproviders = {}\nservers = {}";
 
 /// The manifest of a puppet of this name.
 pub(crate) fn manifest(name: &str) -> String {

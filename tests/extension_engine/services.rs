@@ -310,6 +310,7 @@ impl World {
             ui: Some(Arc::clone(&part) as Arc<dyn Ui>),
             bus: None,
             facts: Some(part),
+            ..Services::default()
         });
         Self { host, stage, folder }
     }

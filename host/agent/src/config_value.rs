@@ -22,6 +22,15 @@ pub fn resolve(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<
     }
 }
 
+/// A text that [`resolve`] makes into this value, whatever that is.
+pub(crate) fn literal(value: &str) -> String {
+    let value = value.replace('$', "$$");
+    match value.strip_prefix('!') {
+        Some(rest) => format!("$!{rest}"),
+        None => value,
+    }
+}
+
 /// The variables that a value names, set or not. Those that a `!command` reads are not known.
 pub(crate) fn variables(text: &str) -> Vec<String> {
     let named = std::cell::RefCell::new(Vec::new());

@@ -1,8 +1,11 @@
 //! The models that can be asked: `models.json` in Atoll's directory, and what the environment offers.
 
+mod added;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::{Arc, RwLock},
 };
 
 use atoll_table::{
@@ -13,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config_value;
+use added::Added;
 
 /// The provider that plays a script; needs no configuration.
 pub const SCRIPTED: &str = "scripted";
@@ -150,12 +154,13 @@ struct ModelEntry {
     compat: Option<Value>,
 }
 
-/// All that can be asked.
+/// All that can be asked. Clones share what extensions add.
 #[derive(Clone, Debug)]
 pub struct Models {
     path: PathBuf,
     providers: Vec<(String, ProviderEntry)>,
     environment: BTreeMap<String, String>,
+    added: Arc<RwLock<Vec<Added>>>,
 }
 
 impl Models {
@@ -191,7 +196,7 @@ impl Models {
             }
             providers.push((name, entry));
         }
-        Ok(Self { path: path.to_owned(), providers, environment })
+        Ok(Self { path: path.to_owned(), providers, environment, added: Arc::default() })
     }
 
     /// The scripted model with this script; needs no configuration.
@@ -199,7 +204,7 @@ impl Models {
     /// # Errors
     /// None in practice: nothing is looked up.
     pub fn playing(script: &str) -> Result<Chosen, ModelError> {
-        let models = Self { path: PathBuf::new(), providers: Vec::new(), environment: BTreeMap::new() };
+        let models = Self::none();
         let mut chosen = models.build(SCRIPTED, &scripted_entry(), &ModelEntry::named("demo"), None)?;
         chosen.model.compat = serde_json::json!({ "script": script });
         Ok(chosen)
@@ -227,6 +232,7 @@ impl Models {
     /// The names of all providers.
     pub fn providers(&self) -> Vec<String> {
         let mut names: Vec<String> = self.providers.iter().map(|(name, _)| name.clone()).collect();
+        names.extend(self.added().into_iter().map(|added| added.name));
         for name in ["openai", SCRIPTED] {
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
@@ -240,7 +246,13 @@ impl Models {
         let full = |(name, entry): &(String, ProviderEntry)| {
             entry.models.iter().map(|model| format!("{name}/{}", model.id)).collect::<Vec<_>>()
         };
-        self.providers.iter().flat_map(full).collect()
+        self.described().iter().flat_map(full).collect()
+    }
+
+    /// What the models file describes, then what extensions have added.
+    fn described(&self) -> Vec<(String, ProviderEntry)> {
+        let added = self.added().into_iter().map(|added| (added.name, added.entry));
+        self.providers.iter().cloned().chain(added).collect()
     }
 
     /// Every configured model, as extensions see it. Nothing is looked up for it: a key may still turn out to be missing.
@@ -253,7 +265,7 @@ impl Models {
             };
             entry.models.iter().map(choice).collect::<Vec<_>>()
         };
-        self.providers.iter().flat_map(choices).collect()
+        self.described().iter().flat_map(choices).collect()
     }
 
     /// Chooses a model: by `provider/id`, by an id that one provider has, or without a name the first that is set
@@ -293,7 +305,7 @@ impl Models {
 
     fn find(&self, wanted: &str) -> Result<Chosen, ModelError> {
         if let Some((provider, id)) = wanted.split_once('/') {
-            if let Some((name, entry)) = self.providers.iter().find(|(name, _)| name == provider) {
+            if let Some((name, entry)) = self.described().iter().find(|(name, _)| name == provider) {
                 return self.in_provider(name, entry, id);
             }
             if provider == "openai" {
@@ -303,8 +315,8 @@ impl Models {
                 return self.scripted(id);
             }
         }
-        let owners: Vec<(&String, &ProviderEntry, &ModelEntry)> = self
-            .providers
+        let described = self.described();
+        let owners: Vec<(&String, &ProviderEntry, &ModelEntry)> = described
             .iter()
             .flat_map(|(name, entry)| entry.models.iter().map(move |model| (name, entry, model)))
             .filter(|(_, _, model)| model.id == wanted)
@@ -366,6 +378,7 @@ impl Models {
                 reason,
             })
         };
+        let added = self.added().into_iter().find(|added| added.name == provider);
         let is_openai = provider == "openai";
         let base_url = model
             .base_url
@@ -407,8 +420,9 @@ impl Models {
                 max_tokens: model.max_tokens.unwrap_or(16_384),
                 headers,
                 compat: merged(entry.compat.as_ref(), model.compat.as_ref()),
+                is_users: added.is_none(),
             },
-            key: key.map(Secret::new),
+            key: key.map(Secret::new).or(added.and_then(|added| added.key)),
             header_secrets,
             prices: model.cost,
             thinking: ThinkingLevel::Off,

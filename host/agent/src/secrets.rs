@@ -2,6 +2,7 @@
 //! the user's grant both say so.
 //!
 //! A value must never be looked up before somebody may use it, and never shown: errors name the secret and not what it is.
+//! What a plugin has kept must never be worked out: a value that looks like a command is only that value.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,10 +10,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use atoll_caps::{printable, read_small_file};
-use atoll_table::{Error, model::Secret};
+use atoll_caps::{MAX_SMALL_FILE, PrivateLock, SecretPattern, printable, read_small_file, write_private_file};
+use atoll_table::{Error, model::Secret, secrets::SecretStore};
+use serde_json::{Map, Value};
 
 use crate::config_value;
+
+/// The longest value that is kept, in bytes.
+const MAX_VALUE: usize = 64 << 10;
 
 /// Where values come from. Nothing is read before the first is looked up.
 pub struct Secrets {
@@ -28,13 +33,32 @@ impl Secrets {
         Self { path, environment, known: Mutex::default() }
     }
 
-    /// The value of a secret, which is written as an `apiKey` in `models.json` is: itself, `$VARIABLE` or `!command`. May
-    /// block while a command runs, for at most 10 s.
-    ///
-    /// # Errors
-    /// `not-found` if there is no such secret; `failed` if the file can not be used or can be read by others than its
-    /// owner; `unavailable` if the value can not be had.
-    pub fn get(&self, name: &str) -> Result<Secret, Error> {
+    fn text(&self) -> Result<Option<String>, Error> {
+        let failed = |reason: String| Error::Failed(format!("{}: {reason}", self.path.display()));
+        if is_open_to_others(&self.path) {
+            let way_out = format!("chmod 600 {}", atoll_caps::shell_word(&self.path.to_string_lossy()));
+            return Err(failed(format!("others than you can read it; change that with `{way_out}`")));
+        }
+        let text = read_small_file(&self.path).map_err(|error| failed(error.to_string()))?;
+        Ok(text.map(|text| text.trim_start_matches('\u{feff}').to_owned()))
+    }
+
+    fn read(&self) -> Result<Option<BTreeMap<String, String>>, Error> {
+        let Some(text) = self.text()? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).map_err(|error| {
+            // The text of the error may hold a value.
+            let (file, line, column) = (self.path.display(), error.line(), error.column());
+            Error::Failed(format!(
+                "{file}: it is not an object of names and strings at line {line} column {column}; correct it there"
+            ))
+        })
+    }
+}
+
+impl SecretStore for Secrets {
+    /// The value, which is written as an `apiKey` in `models.json` is: itself, `$VARIABLE` or `!command`. Blocks while a
+    /// command runs, for at most 10 s.
+    fn get(&self, name: &str) -> Result<Secret, Error> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = known.get(name) {
             return Ok(value.clone());
@@ -54,20 +78,38 @@ impl Secrets {
         Ok(value)
     }
 
-    fn read(&self) -> Result<Option<BTreeMap<String, String>>, Error> {
-        let failed = |reason: String| Error::Failed(format!("{}: {reason}", self.path.display()));
-        if is_open_to_others(&self.path) {
-            let way_out = format!("chmod 600 {}", atoll_caps::shell_word(&self.path.to_string_lossy()));
-            return Err(failed(format!("others than you can read it; change that with `{way_out}`")));
+    fn names(&self) -> Result<Vec<String>, Error> {
+        Ok(self.read()?.unwrap_or_default().into_keys().collect())
+    }
+
+    fn save(&self, name: &str, value: &Secret) -> Result<(), Error> {
+        let shown = printable(name);
+        let is_name = name.parse::<SecretPattern>().is_ok() && !name.ends_with('*');
+        if !is_name {
+            return Err(Error::InvalidArguments(format!(
+                "`{shown}` can not name a secret; use letters, digits, `.`, `_`, `-` and `/`"
+            )));
         }
-        let Some(text) = read_small_file(&self.path).map_err(|error| failed(error.to_string()))? else {
-            return Ok(None);
-        };
-        serde_json::from_str(text.trim_start_matches('\u{feff}')).map(Some).map_err(|error| {
-            // The text of the error may hold a value.
-            let (line, column) = (error.line(), error.column());
-            failed(format!("it is not an object of names and strings at line {line} column {column}; correct it there"))
-        })
+        let length = value.reveal().len();
+        if !(1..=MAX_VALUE).contains(&length) {
+            return Err(Error::InvalidArguments(format!(
+                "the value of the secret {shown} has {length} bytes; it may have 1 to {MAX_VALUE}"
+            )));
+        }
+        let failed = |reason: String| Error::Failed(format!("{}: {reason}", self.path.display()));
+        let _lock = PrivateLock::of(&self.path).map_err(|error| failed(error.to_string()))?;
+        self.read()?;
+        // The others keep their places and their words.
+        let text = self.text()?.unwrap_or_else(|| "{}".to_owned());
+        let mut values: Map<String, Value> = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        values.insert(name.to_owned(), Value::String(config_value::literal(value.reveal())));
+        let text = format!("{:#}\n", Value::Object(values));
+        if text.len() as u64 > MAX_SMALL_FILE {
+            return Err(failed(format!("it would have more than {MAX_SMALL_FILE} bytes; take out what is not needed")));
+        }
+        write_private_file(&self.path, &text).map_err(|error| failed(error.to_string()))?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value.clone());
+        Ok(())
     }
 }
 
@@ -81,6 +123,44 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_that_value_and_nothing_else_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("home/secrets.json");
+        let secrets = Secrets::new(path.clone(), BTreeMap::from([("HOME".to_owned(), "x".to_owned())]));
+        assert!(secrets.names().unwrap().is_empty());
+        let values = ["plain", "!touch ran", "$HOME ${HOME} $! $$", "a\nb \"c\"", "ünı"];
+        for value in values {
+            secrets.save("mcp/token.1", &Secret::new(value)).unwrap();
+            assert_eq!(secrets.get("mcp/token.1").unwrap().reveal(), value);
+            // As another process reads it.
+            let again = Secrets::new(path.clone(), BTreeMap::from([("HOME".to_owned(), "x".to_owned())]));
+            assert_eq!(again.get("mcp/token.1").unwrap().reveal(), value);
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "{\"Z\": \"!command\", \"A\": \"$X\"}").unwrap();
+        secrets.save("B", &Secret::new("b")).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "{\n  \"Z\": \"!command\",\n  \"A\": \"$X\",\n  \"B\": \"b\"\n}\n");
+        assert_eq!(secrets.names().unwrap(), ["A", "B", "Z"]);
+        for (name, value) in [("a b", "x"), ("mcp/*", "x"), ("", "x"), ("A", ""), ("A", &*"x".repeat(MAX_VALUE + 1))] {
+            assert_eq!(secrets.save(name, &Secret::new(value)).unwrap_err().code(), "invalid-arguments", "{name}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        // A file that would not be read again is not written, and one that is broken is left to its owner.
+        let most =
+            (0..40).map(|n| secrets.save(&format!("n{n}"), &Secret::new("x".repeat(MAX_VALUE)))).find_map(Result::err);
+        assert!(most.unwrap().to_string().contains("more than"));
+        assert!(secrets.names().is_ok());
+        fs::write(&path, "{").unwrap();
+        assert_eq!(secrets.save("B", &Secret::new("sk-hidden")).unwrap_err().code(), "failed");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{");
+        fs::write(&path, "{}").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = secrets.save("B", &Secret::new("sk-hidden")).unwrap_err().to_string();
+        assert!(error.contains("chmod 600") && !error.contains("sk-hidden"), "{error}");
+    }
 
     #[test]
     fn values_are_literal_variables_or_commands_and_a_command_runs_once() {

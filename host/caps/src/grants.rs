@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::digest::Digest;
 use crate::manifest::{Manifest, PluginName, read_tool_names};
-use crate::private_file::{self, Lock};
+use crate::private_file::{PrivateLock, write_private_file};
 use crate::small_file::read_small_file;
 use crate::text::printable;
 use crate::toml_source::{ManifestError, Section, Source};
@@ -149,7 +149,7 @@ impl Grants {
         let text = self
             .to_toml()
             .map_err(|error| GrantsError::Unwritable { path: path.to_owned(), reason: error.to_string() })?;
-        private_file::write(path, &text).map_err(|error| GrantsError::Io {
+        write_private_file(path, &text).map_err(|error| GrantsError::Io {
             path: path.to_owned(),
             action: "written",
             error,
@@ -159,7 +159,7 @@ impl Grants {
     /// Loads, changes and saves the file, while no other process does the same.
     pub fn update<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, GrantsError> {
         let failed = |error| GrantsError::Io { path: path.to_owned(), action: "written", error };
-        let _lock = Lock::of(path).map_err(failed)?;
+        let _lock = PrivateLock::of(path).map_err(failed)?;
         let mut grants = Self::load(path)?;
         let result = change(&mut grants);
         grants.save(path)?;

@@ -49,6 +49,7 @@ pub use origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern}
 pub use path_pattern::{Access, RootPattern, RootVars, UnknownAccess};
 pub use pattern_error::PatternError;
 pub use plugin_state::{DisabledPlugins, DisabledPluginsError};
+pub use private_file::{PrivateLock, write_private_file};
 pub use scope::{Capability, UnknownCapability};
 pub use secret_pattern::SecretPattern;
 pub use small_file::{MAX_SMALL_FILE, read_small_file};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::PluginName;
-use crate::private_file::{self, Lock};
+use crate::private_file::{PrivateLock, write_private_file};
 use crate::small_file::read_small_file;
 use crate::text::printable;
 
@@ -64,13 +64,13 @@ impl DisabledPlugins {
     /// As [`DisabledPlugins::load`], or if the file can not be written. Then nothing has changed.
     pub fn switch(path: &Path, name: &PluginName, on: bool) -> Result<bool, DisabledPluginsError> {
         let failed = |error| DisabledPluginsError::Io { path: path.to_owned(), error };
-        let _lock = Lock::of(path).map_err(failed)?;
+        let _lock = PrivateLock::of(path).map_err(failed)?;
         let mut all = Self::load(path)?;
         let changed =
             if on { all.disabled.remove(name.as_str()) } else { all.disabled.insert(name.as_str().to_owned()) };
         if changed {
             let text = serde_json::to_string_pretty(&all).map_err(|error| failed(error.into()))?;
-            private_file::write(path, &format!("{text}\n")).map_err(failed)?;
+            write_private_file(path, &format!("{text}\n")).map_err(failed)?;
         }
         Ok(changed)
     }

@@ -6,11 +6,15 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Holds the lock of a file, `<file>.lock` beside it, until it is dropped. Makes the directory if there is none.
-pub(crate) struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] fs::File);
+#[derive(Debug)]
+pub struct PrivateLock(#[expect(dead_code, reason = "closing it gives the lock back")] fs::File);
 
-impl Lock {
+impl PrivateLock {
     /// Waits until no other process holds it.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If the file that stands for it can not be made.
+    pub fn of(path: &Path) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -20,8 +24,11 @@ impl Lock {
     }
 }
 
-/// Puts a text in a file's place.
-pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+/// Puts a text in a file's place, for its owner alone. It is there when this returns.
+///
+/// # Errors
+/// If it can not be written; the old text is there then.
+pub fn write_private_file(path: &Path, text: &str) -> io::Result<()> {
     // Where the file is a link, its target is replaced and the link stays.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if let Some(parent) = path.parent() {

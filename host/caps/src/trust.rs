@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::path_pattern::normalised;
-use crate::private_file::{self, Lock};
+use crate::private_file::{PrivateLock, write_private_file};
 use crate::small_file::read_small_file;
 use crate::text::printable;
 
@@ -128,14 +128,14 @@ impl TrustStore {
         let directory = normalised(directory)
             .filter(|directory| directory.to_str().is_some())
             .ok_or_else(|| TrustError::Path { path: directory.to_owned() })?;
-        let _lock = Lock::of(path).map_err(failed)?;
+        let _lock = PrivateLock::of(path).map_err(failed)?;
         let mut store = Self::load(path)?;
         let changed = match decision {
             Some(decision) => store.entries.insert(directory, Some(decision)) != Some(Some(decision)),
             None => store.entries.remove(&directory).is_some(),
         };
         if changed {
-            private_file::write(path, &store.to_json().map_err(failed)?).map_err(failed)?;
+            write_private_file(path, &store.to_json().map_err(failed)?).map_err(failed)?;
         }
         Ok(changed)
     }

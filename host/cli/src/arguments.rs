@@ -72,6 +72,9 @@ pub(crate) struct ExtensionArguments {
     /// Options that the program does not know.
     #[arg(skip)]
     pub(crate) unknown: Vec<UnknownOption>,
+    /// Those of -e are granted all that their manifests ask for.
+    #[arg(skip)]
+    pub(crate) grant_named: bool,
 }
 
 impl ExtensionArguments {
@@ -312,6 +315,9 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Run an extension while it is written: it is loaded anew whenever its file changes, and what it logs is shown. A
+    /// version that can not be loaded leaves the one before it running. Ctrl-C ends it.
+    Dev(DevArguments),
     /// Show what plugins have used: files, requests, programs, and what was denied. Newest last.
     Log {
         /// Of this plugin only.
@@ -330,6 +336,23 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// An extension that is being written.
+#[derive(Debug, Args)]
+pub(crate) struct DevArguments {
+    /// The extension: a component, a script, or a script's folder.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Carry out a prompt or a command of the extension, now and with each new version. Can be repeated.
+    #[arg(short = 'p', long = "prompt", value_name = "PROMPT")]
+    pub(crate) prompts: Vec<String>,
+    /// The model, as provider/id.
+    #[arg(long, value_name = "PROVIDER/ID")]
+    pub(crate) model: Option<String>,
+    /// Grant each version all that its manifest asks for, for as long as this runs. Without it: what -e grants.
+    #[arg(long)]
+    pub(crate) grant: bool,
 }
 
 /// What to install, and how.

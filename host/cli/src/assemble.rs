@@ -112,7 +112,7 @@ impl Parts {
             host.set_script_engine(*engine);
         }
         let secrets = Secrets::new(directories.secrets(), environment());
-        host.set_secrets(Arc::new(move |name| secrets.get(name)));
+        host.set_secrets(Arc::new(secrets));
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
         }

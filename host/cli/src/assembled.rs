@@ -6,12 +6,15 @@ use anyhow::Context as _;
 use atoll_agent::{
     Extensions, Pipeline, Teller,
     event::Sink,
-    extensions::{Failure, Flags, Report, own_tables::OwnTables},
+    extensions::{Failure, Flags, Report, own_tables::OwnTables, servers::SessionServers},
+    models::Models,
     nested_calls::NestedEvent,
 };
 use atoll_table::{
     Origin, Registered,
-    extension::{Bus, Extension, HostFacts, Mode, ModelAccess, Services, SessionAccess, Tables, Ui},
+    extension::{
+        Bus, Extension, HostFacts, Mode, ModelAccess, Providers, Servers, Services, SessionAccess, Tables, Ui,
+    },
 };
 
 use crate::{
@@ -58,12 +61,21 @@ pub(crate) struct Surroundings {
     pub(crate) sink: Sink,
     pub(crate) session: Option<Arc<dyn SessionAccess>>,
     pub(crate) models: Option<Arc<dyn ModelAccess>>,
+    /// Where providers are added.
+    pub(crate) providers: Models,
 }
 
 impl Surroundings {
     /// Of a command without a model.
     pub(crate) fn of_command(person: Option<Arc<Person>>) -> Self {
-        Self { mode: Mode::Command, person, sink: Arc::new(|_| {}), session: None, models: None }
+        Self {
+            mode: Mode::Command,
+            person,
+            sink: Arc::new(|_| {}),
+            session: None,
+            models: None,
+            providers: Models::none(),
+        }
     }
 }
 
@@ -121,7 +133,7 @@ impl Assembled {
         if self.extensions.all().is_empty() {
             return Ok(());
         }
-        let Surroundings { mode, person, sink, session, models } = surroundings;
+        let Surroundings { mode, person, sink, session, models, providers } = surroundings;
         self.plugin_settings.set(self.parts.settings.plugin_settings.clone());
         let teller = Teller { sink, extensions: self.extensions.clone() };
         let tables =
@@ -143,6 +155,8 @@ impl Assembled {
             ui: Some(Arc::new(dialogs) as Arc<dyn Ui>),
             bus: Some(Arc::new(self.extensions.clone()) as Arc<dyn Bus>),
             facts: Some(Arc::new(facts) as Arc<dyn HostFacts>),
+            providers: Some(Arc::new(providers) as Arc<dyn Providers>),
+            servers: Some(Arc::new(SessionServers::new(self.extensions.clone())) as Arc<dyn Servers>),
         });
         let all = self.extensions.all();
         let mark = self.pipeline.table(|table| table.mark());

@@ -161,6 +161,7 @@ impl Parts {
                         let (first, second) = (first.display(), file.display());
                         Err(anyhow::anyhow!("{first} and {second} are both the plugin {name}; leave out one of them"))
                     }
+                    None if wanted.grant_named => Ok(as_trusted(seen, grants)),
                     None => Ok(as_named(seen, grants)),
                 };
                 candidates.all.push(Candidate { name, origin: Origin::User, is_named: true, file, plugin });
@@ -232,6 +233,13 @@ async fn seen(host: &Arc<PluginHost>, mut plugins: Vec<Installed>) -> Vec<(anyho
         }));
     }
     join_all(reading).await.into_iter().flatten().flatten().collect()
+}
+
+/// With all that its manifest asks for: the user said so for this run, whatever version it is.
+fn as_trusted(seen: Seen, grants: &Grants) -> Wanted {
+    let granted = seen.manifest().wants.clone();
+    let replaces = grants.replaces(seen.manifest(), seen.pin());
+    wanted(seen, Some(&granted), replaces, Origin::User)
 }
 
 /// With what the user's word for a file gives beside its grants.

@@ -1,16 +1,22 @@
-//! Where models come from for extensions: the models file, and the providers that are loaded.
+//! Where models come from for extensions: the models file, what they add themselves, and the providers that are loaded.
 
 use std::sync::Arc;
 
 use atoll_agent::{
     Session,
+    conversation::Asked,
     extensions::session_access::ModelSource,
-    models::{Chosen, ModelError, Models},
+    models::{Chosen, ModelError, Models, Prices},
 };
-use atoll_table::{Error, extension::ModelChoice, model::ModelProvider};
-use futures::{FutureExt as _, future::BoxFuture};
+use atoll_table::{
+    Error,
+    extension::ModelChoice,
+    model::{Model, ModelEvent, ModelProvider, ModelRequest, ThinkingLevel},
+};
+use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
+use serde_json::Value;
 
-use crate::{assemble::Parts, loaded::Plugins};
+use crate::{assemble::Parts, assembled::Assembled, loaded::Plugins};
 
 /// What programs that tools start are told of the session.
 #[derive(Clone, Debug)]
@@ -82,5 +88,52 @@ impl ModelSource for Source {
                 .unwrap_or_else(|error| Err(Error::Failed(format!("the provider could not be loaded: {error}"))))
         }
         .boxed()
+    }
+}
+
+/// Whether a model that is not there may be one that an extension adds when it starts.
+pub(crate) fn may_be_added(error: &ModelError, assembled: &Assembled) -> bool {
+    matches!(error, ModelError::UnknownProvider { .. } | ModelError::UnknownModel(_))
+        && !assembled.extensions.all().is_empty()
+}
+
+/// What is asked until extensions have started: a model that is not there yet.
+pub(crate) fn nobody(wanted: Option<&str>, error: &ModelError) -> Asked {
+    let (provider, id) = wanted.unwrap_or_default().split_once('/').unwrap_or(("", wanted.unwrap_or_default()));
+    let model = Model {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        provider: provider.to_owned(),
+        api: String::new(),
+        base_url: String::new(),
+        reasoning: false,
+        images: false,
+        context_window: 0,
+        max_tokens: 0,
+        headers: Vec::new(),
+        compat: Value::Null,
+        is_users: false,
+    };
+    let chosen = Chosen {
+        model,
+        key: None,
+        header_secrets: Vec::new(),
+        prices: Prices::default(),
+        thinking: ThinkingLevel::Off,
+        note: None,
+    };
+    Asked { chosen, provider: Arc::new(Nobody(Error::NotFound(error.to_string()))) }
+}
+
+/// Answers no request.
+struct Nobody(Error);
+
+impl ModelProvider for Nobody {
+    fn apis(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn complete(&self, _: ModelRequest) -> BoxFuture<'_, Result<BoxStream<'static, ModelEvent>, Error>> {
+        async { Err(self.0.clone()) }.boxed()
     }
 }

@@ -24,7 +24,8 @@ use crate::{
     assembled::{Assembled, FailureEvents, Surroundings, report_as_note},
     exit::{ExitStatus, FAILED},
     input,
-    model_source::{Programs, Source},
+    model_source::{self, Programs, Source},
+    plugin::dev::Developed,
     reload::{self, Reloader, Which},
     signals::Stop,
     spelling::{UnknownOption, near_options},
@@ -37,16 +38,42 @@ pub(crate) async fn run(
     trust: TrustArguments,
     extensions: ExtensionArguments,
 ) -> anyhow::Result<ExitCode> {
+    go(arguments, trust, extensions, None).await
+}
+
+/// Carries out prompts again and again, with each new version of an extension.
+pub(crate) async fn develop(
+    arguments: PromptArguments,
+    trust: TrustArguments,
+    extensions: ExtensionArguments,
+    developed: Developed,
+) -> anyhow::Result<ExitCode> {
+    go(arguments, trust, extensions, Some(developed)).await
+}
+
+async fn go(
+    arguments: PromptArguments,
+    trust: TrustArguments,
+    extensions: ExtensionArguments,
+    mut developed: Option<Developed>,
+) -> anyhow::Result<ExitCode> {
     // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
     let may_ask = arguments.mode == Mode::Text;
     let parts = Arc::new(Parts::for_run(trust, may_ask, &extensions, arguments.sandbox_bash).await?);
     let stop = Stop::watch()?;
     let person = if arguments.mode == Mode::Text { parts.ask_the_person(&stop) } else { None };
+    if developed.is_some() {
+        parts.host.set_log(Developed::log());
+    }
     let cwd = parts.directories.cwd.clone();
     let nothing = arguments.messages.is_empty() && extensions.unknown.is_empty();
+    let is_developed = developed.is_some();
     let read = |messages: Vec<String>| {
-        let cwd = cwd.clone();
-        tokio::task::spawn_blocking(move || input::prompts(&messages, &cwd))
+        let (cwd, is_plain) = (cwd.clone(), is_developed);
+        tokio::task::spawn_blocking(move || match is_plain {
+            true => Ok(messages.into_iter().map(|text| vec![Content::text(text)]).collect()),
+            false => input::prompts(&messages, &cwd),
+        })
     };
     // Everything that can be is set up while standard input is waited for. Where options of extensions may stand before
     // messages, only they know which words are messages.
@@ -58,10 +85,11 @@ pub(crate) async fn run(
         Ok(Session::new((!arguments.no_session).then_some(folder.as_path()), &cwd))
     };
     let models = parts.models()?;
-    let chosen = match (&arguments.model, &session) {
-        (None, Ok(session)) => chosen_before(&models, session, default_model(&parts).as_deref()),
+    let choose = |session: Option<&Session>| match (&arguments.model, session) {
+        (None, Some(session)) => chosen_before(&models, session, default_model(&parts).as_deref()),
         (wanted, _) => models.choose(wanted.as_deref()),
     };
+    let chosen = choose(session.as_ref().ok());
     let failures = FailureEvents::default();
     let report = if arguments.mode == Mode::Json { failures.report() } else { report_as_note() };
     let loading = async {
@@ -90,18 +118,34 @@ pub(crate) async fn run(
         say(assembled, name, value.clone(), detached.is_some())?;
     }
     let prompts = prompts.transpose()?.transpose()?;
-    if prompts.as_ref().is_some_and(Vec::is_empty) {
+    if prompts.as_ref().is_some_and(Vec::is_empty) && developed.is_none() {
         return without_prompts(nothing, &arguments);
     }
     let session = session?;
-    let chosen = chosen?;
-    let (assembled, provider) = loaded?;
-    let Some(provider) = provider else { anyhow::bail!("no provider for {}", chosen.model.api) };
-    if let Some(note) = &chosen.note {
-        terminal::note(format_args!("{note}"));
+    let (assembled, asked) = match (loaded, chosen) {
+        (Ok((assembled, None)), Err(error)) if is_developed || model_source::may_be_added(&error, &assembled) => {
+            (assembled, Err(error))
+        }
+        (Err(error), Err(_)) if is_developed => return Err(error),
+        (_, Err(error)) => return Err(error.into()),
+        (Err(error), _) => return Err(error),
+        (Ok((_, None)), Ok(chosen)) => anyhow::bail!("no provider for {}", chosen.model.api),
+        (Ok((assembled, Some(provider))), Ok(chosen)) => (assembled, Ok(Asked { chosen, provider })),
+    };
+    // Extensions may add the model that is wanted.
+    let is_settled =
+        matches!(&asked, Ok(asked) if asked.chosen.note.is_none() || assembled.extensions.all().is_empty());
+    let asked = asked.unwrap_or_else(|error| model_source::nobody(arguments.model.as_deref(), &error));
+    let note = |chosen: &Chosen| {
+        if let Some(note) = &chosen.note {
+            terminal::note(format_args!("{note}"));
+        }
+    };
+    if is_settled {
+        note(&asked.chosen);
     }
     let programs = Programs::of(&session);
-    parts.host.set_process_env(programs.variables(&chosen));
+    parts.host.set_process_env(programs.variables(&asked.chosen));
     parts.set_session(session.id());
     let output = Output::new(arguments.mode, stop.token.clone());
     if arguments.mode == Mode::Json {
@@ -109,12 +153,17 @@ pub(crate) async fn run(
         failures.show(output.sink());
     }
     let queue = Queue::new(parts.settings.steering_mode, parts.settings.follow_up_mode);
-    let conversation = Conversation::new(session, queue, Asked { chosen, provider });
+    let conversation = Conversation::new(session, queue, asked);
     let idle_timeout_ms = parts.settings.idle_timeout_ms();
     let access = Arc::new(Access::new(
         conversation.clone(),
         assembled.extensions.clone(),
-        Arc::new(Source { parts: Arc::clone(&parts), models, plugins: assembled.plugins.clone(), programs }),
+        Arc::new(Source {
+            parts: Arc::clone(&parts),
+            models: models.clone(),
+            plugins: assembled.plugins.clone(),
+            programs: programs.clone(),
+        }),
         output.sink(),
         idle_timeout_ms,
     ));
@@ -124,12 +173,34 @@ pub(crate) async fn run(
         sink: output.sink(),
         session: Some(Arc::<Access>::clone(&access)),
         models: Some(Arc::<Access>::clone(&access)),
+        providers: models.clone(),
     };
     tokio::select! {
         started = assembled.start(surroundings) => started?,
         () = stop.token.cancelled() => {
             assembled.end().await;
             return stopped();
+        }
+    }
+    if !is_settled {
+        let chosen = conversation.session.with(|session| choose(Some(session)));
+        let settled = async {
+            let chosen = chosen?;
+            let provider = parts.provider(&chosen.model.api, &assembled.plugins).await?;
+            anyhow::Ok(Asked { chosen, provider })
+        };
+        match settled.await {
+            Ok(asked) => {
+                note(&asked.chosen);
+                parts.host.set_process_env(programs.variables(&asked.chosen));
+                conversation.set_asked(asked);
+            }
+            // Commands take no model. Whoever asks one is told what is wrong.
+            Err(_) if is_developed => {}
+            Err(error) => {
+                assembled.end().await;
+                return Err(error);
+            }
         }
     }
     let reloader = Reloader::new(&assembled, &extensions);
@@ -155,9 +226,13 @@ pub(crate) async fn run(
             Some(prompts) => prompts,
             None => read(messages).await??,
         };
+        if let Some(developed) = &mut developed {
+            return carry_out_often(&agent, &prompts, &reloader, &output, &stop, developed).await;
+        }
         if prompts.is_empty() {
             return without_prompts(nothing, &arguments);
         }
+        begin(&agent).await;
         carry_out(&agent, prompts, &reloader, &output, &stop).await
     };
     let code = carried_out.await;
@@ -203,6 +278,38 @@ fn say(
     })
 }
 
+/// Tells extensions of the session's beginning.
+async fn begin(agent: &Agent) {
+    agent.extensions.session_start("startup").await;
+    agent.extensions.discover_resources(&agent.cwd, "startup").await;
+}
+
+/// Carries out prompts now, and again with each new version of an extension, until the user wants no more. What goes wrong
+/// with them is said, and ends nothing.
+async fn carry_out_often(
+    agent: &Agent,
+    prompts: &[Vec<Content>],
+    reloader: &Reloader,
+    output: &Output,
+    stop: &Stop,
+    developed: &mut Developed,
+) -> anyhow::Result<ExitCode> {
+    begin(agent).await;
+    loop {
+        for prompt in prompts {
+            if let Err(error) = carry_out(agent, vec![prompt.clone()], reloader, output, stop).await {
+                terminal::note(format_args!("{error:#}"));
+            }
+        }
+        if agent.conversation.is_ending() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if stop.token.is_cancelled() || !developed.next(reloader, stop).await {
+            return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into());
+        }
+    }
+}
+
 /// Carries out prompts, each with what extensions make of it and add to it.
 async fn carry_out(
     agent: &Agent,
@@ -211,8 +318,6 @@ async fn carry_out(
     output: &Output,
     stop: &Stop,
 ) -> anyhow::Result<ExitCode> {
-    agent.extensions.session_start("startup").await;
-    agent.extensions.discover_resources(&agent.cwd, "startup").await;
     for prompt in prompts {
         // What extensions want to say by themselves comes first: it was there first.
         let code = settle(agent, output, stop).await?;

@@ -168,7 +168,8 @@ impl Inner {
         let mut outcomes = Vec::new();
         for candidate in all {
             let old = before.iter().find(|loaded| loaded.is_of(&candidate)).cloned();
-            let name = candidate.name.to_string();
+            // One that can not be read does not say its name.
+            let name = old.as_ref().map_or_else(|| candidate.name.to_string(), |old| old.plugin.name.clone());
             let (loaded, change) = match (old, candidate) {
                 (Some(old), Candidate { plugin: Ok(wanted), .. }) => {
                     if which == Which::Changed && old.is_version(wanted.pin()) {

@@ -5,7 +5,7 @@
 //! with it. Nothing here may know what a job is about.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicUsize},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
 
@@ -94,6 +94,8 @@ pub(crate) struct Lifeline {
     /// How many of them should have ended.
     pub(crate) overdue: AtomicUsize,
     born: Instant,
+    /// How long it lived, once it is dead.
+    lived: Arc<OnceLock<Duration>>,
 }
 
 /// How an instance is ended from outside.
@@ -145,6 +147,8 @@ impl Recipe {
             prepared.store.data_mut().is_extension = true;
         }
         let recipe = Arc::clone(self);
+        let (born, lived) = (Instant::now(), Arc::<OnceLock<Duration>>::default());
+        let life = Arc::clone(&lived);
         tokio::spawn(async move {
             let _permit = permit;
             let context = Arc::clone(&recipe.context);
@@ -157,6 +161,7 @@ impl Recipe {
                     _ => Ok(()),
                 },
             };
+            let _ = life.set(born.elapsed());
             lock(&prepared.running).clear();
             drop(prepared);
             if let Err(error) = outcome {
@@ -165,7 +170,7 @@ impl Recipe {
             }
         });
         let (busy, overdue) = (watch::channel(0).0, AtomicUsize::new(0));
-        let lifeline = Arc::new(Lifeline { end, busy, overdue, born: Instant::now() });
+        let lifeline = Arc::new(Lifeline { end, busy, overdue, born, lived });
         Ok(Actor { jobs: sender, running, died, lifeline })
     }
 
@@ -243,9 +248,9 @@ impl Actor {
         !self.jobs.is_closed()
     }
 
-    /// How long it has lived.
+    /// How long it has lived, or did until it died.
     pub(crate) fn age(&self) -> Duration {
-        self.lifeline.born.elapsed()
+        self.lifeline.lived.get().copied().unwrap_or_else(|| self.lifeline.born.elapsed())
     }
 
     /// Ends it at once, in order.

@@ -18,8 +18,25 @@ const PACKAGE: &str = "atoll:plugin/";
 /// Interfaces of the contract that this host implements. The rest is part of the contract, and refused until
 /// there is something behind it.
 const SERVED: &[&str] = &[
-    "types", "log", "clock", "progress", "workers", "host", "source", "files", "http", "process", "store", "table",
-    "session", "models", "ui", "bus",
+    "types",
+    "log",
+    "clock",
+    "progress",
+    "workers",
+    "host",
+    "source",
+    "files",
+    "http",
+    "process",
+    "store",
+    "table",
+    "session",
+    "models",
+    "ui",
+    "bus",
+    "secrets",
+    "providers",
+    "servers",
 ];
 /// Interfaces of the contract that this host calls.
 const SERVED_EXPORTS: &[&str] = &["tools", "worker", "provider", "extension"];

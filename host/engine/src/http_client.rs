@@ -27,6 +27,7 @@ use tokio::{
 use crate::{
     audit::{Uses, Verdict},
     call::{Caller, Use, check_length},
+    imports::secrets,
     state::{GrantedSecret, PluginContext},
 };
 use reach::{OutOfReach, Reach, Resolver};
@@ -262,7 +263,7 @@ impl Hop {
     }
 }
 
-fn parse(given: &str) -> Result<Url, Error> {
+pub(crate) fn parse(given: &str) -> Result<Url, Error> {
     let text = printable(given);
     let url = Url::parse(given).map_err(|error| Error::InvalidArguments(format!("`{text}` is not a URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -301,7 +302,7 @@ impl PluginContext {
 
 /// How far a name that a request may go to may lead.
 fn reach_of(plugin: &PluginContext, origin: &Origin) -> Reach {
-    let is_model = || plugin.model_origins.read().unwrap_or_else(PoisonError::into_inner).contains(origin);
+    let is_model = || plugin.user_origins.read().unwrap_or_else(PoisonError::into_inner).contains(origin);
     if origin.host == "localhost" || origin.host.ends_with(".localhost") {
         Reach::Loopback
     } else if origin.host.parse::<IpAddr>().is_ok() || is_model() {
@@ -424,18 +425,7 @@ async fn secret(plugin: &Caller, origin: &Origin, name: &str) -> Result<Secret, 
         return Ok(value);
     }
     let verdict = plugin.permit(the_use, |effective| effective.check_secret(name, false)).await?;
-    let Some(source) = plugin.shared.secrets.get().cloned() else {
-        return Err(Error::NotFound(format!("there is no secret {}", printable(name))));
-    };
-    let wanted = name.to_owned();
-    let value = match tokio::task::spawn_blocking(move || source(&wanted)).await {
-        Ok(value) => value?,
-        Err(reason) => return Err(Error::Failed(format!("the host failed: {reason}"))),
-    };
-    if let Some(audit) = plugin.shared.audit.get() {
-        audit.learn(value.reveal());
-    }
-    plugin.used_secrets.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), value.clone());
+    let value = secrets::look_up(plugin, name).await?;
     plugin.call.uses.used("secrets", "header", name, verdict);
     Ok(value)
 }

@@ -51,4 +51,4 @@ pub use loading::{Builtin, Inspection, LoadedPlugin, PluginHost, UserPlugin};
 pub use processes::{find_bubblewrap, spill_folder, stop_starting as stop_starting_processes};
 pub use scripts::{ScriptPlugin, SourceFile, script_manifest, script_pin};
 pub use seen::SeenComponent;
-pub use state::{LogSink, PROJECT_FOLDER, Places, SecretSource};
+pub use state::{LogSink, PROJECT_FOLDER, Places};

@@ -14,6 +14,7 @@ use atoll_table::{
     Error, Origin, Tool, ToolRunner,
     extension::{Extension, Services},
     model::ModelProvider,
+    secrets::SecretStore,
 };
 use tokio::sync::Semaphore;
 use wasmtime::{Engine, component::Component};
@@ -37,7 +38,7 @@ use crate::{
     provider_plugin::{ProviderPlugin, QUEUE},
     scripts::{ScriptEngine, ScriptPlugin, SourceFile},
     seen::SeenComponent,
-    state::{LogSink, Places, PluginContext, SecretSource, Shared},
+    state::{LogSink, Places, PluginContext, Shared},
 };
 
 /// A plugin that was compiled into the program.
@@ -171,8 +172,8 @@ impl PluginHost {
 
     /// Where secrets of the user's are looked up, each when a plugin first uses one that its manifest asks for and that it
     /// is granted. The first source counts.
-    pub fn set_secrets(&self, source: SecretSource) {
-        let _ = self.shared.secrets.set(source);
+    pub fn set_secrets(&self, store: Arc<dyn SecretStore>) {
+        let _ = self.shared.secrets.set(store);
     }
 
     /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and
@@ -536,6 +537,7 @@ impl PluginHost {
             extension: OnceLock::new(),
             added: Mutex::default(),
             model_origins: RwLock::default(),
+            user_origins: RwLock::default(),
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
         })

@@ -70,8 +70,9 @@ impl ProviderPlugin {
                 "the base URL {url} names no host; correct it in models.json"
             )));
         };
-        {
-            let mut origins = self.context.model_origins.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let own = model.is_users.then_some(&self.context.user_origins);
+        for origins in [&self.context.model_origins].into_iter().chain(own) {
+            let mut origins = origins.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             if !origins.contains(&origin) {
                 origins.push(origin.clone());
             }

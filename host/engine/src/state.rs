@@ -11,6 +11,7 @@ use atoll_table::{
     Content, Error, Progress, TableAccess, ToolOutput, ToolRunner,
     extension::{Services, Who},
     model::Secret,
+    secrets::SecretStore,
 };
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
@@ -115,7 +116,7 @@ pub(crate) struct Shared {
     /// Where uses of capabilities are written down, if anywhere.
     pub(crate) audit: OnceLock<AuditLog>,
     /// Where secrets of the user's are looked up, if anywhere.
-    pub(crate) secrets: OnceLock<SecretSource>,
+    pub(crate) secrets: OnceLock<Arc<dyn SecretStore>>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
     /// What runs scripts, if anything does.
@@ -128,9 +129,6 @@ pub(crate) struct Shared {
 
 /// Is shown the lines that plugins log: the plugin's name, the level, the line. Must not block.
 pub type LogSink = Arc<dyn Fn(&str, Level, &str) + Send + Sync>;
-
-/// Looks up a secret of the user's by its name, once it is known that a plugin may use it. May block.
-pub type SecretSource = Arc<dyn Fn(&str) -> Result<Secret, Error> + Send + Sync>;
 
 /// A secret that a plugin may name in a header.
 #[derive(Clone)]
@@ -164,6 +162,8 @@ pub(crate) struct PluginContext {
     pub(crate) added: Mutex<BTreeSet<String>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
     pub(crate) model_origins: RwLock<Vec<Origin>>,
+    /// Those of them that the user chose, which may lead anywhere.
+    pub(crate) user_origins: RwLock<Vec<Origin>>,
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
     /// Secrets of the user's that it has used: they are taken out of what it says.
     pub(crate) used_secrets: RwLock<HashMap<String, Secret>>,
@@ -290,6 +290,12 @@ impl PluginContext {
             }
         }
         text
+    }
+
+    /// Takes secrets out of what it says that another one has used.
+    pub(crate) fn know_secrets_of(&self, other: &Self) {
+        let known = other.used_secrets.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.used_secrets.write().unwrap_or_else(PoisonError::into_inner).extend(known);
     }
 
     /// An error whose text may hold what a server said, without the secrets it may have sent back.

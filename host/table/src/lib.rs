@@ -18,6 +18,7 @@ pub mod reach;
 pub mod registry;
 pub mod runner;
 pub mod search;
+pub mod secrets;
 #[cfg(test)]
 mod test_tools;
 pub mod tool;

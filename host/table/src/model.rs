@@ -34,6 +34,10 @@ pub struct Model {
     /// Deviations from the wire format.
     #[serde(skip)]
     pub compat: Value,
+    /// The user described it, so its base URL may lead anywhere. An extension's leads to the public internet, or where its
+    /// name says.
+    #[serde(skip)]
+    pub is_users: bool,
 }
 
 /// How hard to think.

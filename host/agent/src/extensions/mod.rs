@@ -13,6 +13,7 @@ mod provider_events;
 mod reload;
 mod report;
 mod resources;
+pub mod servers;
 pub mod session_access;
 mod trust;
 

@@ -1,6 +1,7 @@
 //! `atoll plugin`: a module for each subcommand. They show and change what the user decides; what a plugin may do is
 //! decided by `atoll-caps` alone.
 
+pub(crate) mod dev;
 mod grant;
 mod inspect;
 mod install;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 use atoll_caps::Grants;
 
 use crate::{
-    arguments::{PluginCommand, TrustArguments},
+    arguments::{ExtensionArguments, PluginCommand, TrustArguments},
     builtins,
     directories::Directories,
     installed::{Catalog, Installed, not_found},
@@ -31,7 +32,11 @@ use crate::{
     terminal,
 };
 
-pub(crate) async fn run(command: PluginCommand, trust: TrustArguments) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    command: PluginCommand,
+    trust: TrustArguments,
+    extensions: ExtensionArguments,
+) -> anyhow::Result<ExitCode> {
     match command {
         PluginCommand::List { json } => list::run(&Known::new(trust, !json)?, json),
         PluginCommand::Inspect { plugin, json } => inspect::run(&plugin, json, trust).await,
@@ -44,6 +49,7 @@ pub(crate) async fn run(command: PluginCommand, trust: TrustArguments) -> anyhow
         PluginCommand::Revoke { name, what } => grant::revoke(&Known::new(trust, true)?, &name, &what),
         PluginCommand::Verify { names, json } => verify::run(&names, json, trust).await,
         PluginCommand::Pack { component, manifest, output } => pack::run(&component, &manifest, output.as_deref()),
+        PluginCommand::Dev(arguments) => dev::run(arguments, trust, extensions).await,
         PluginCommand::Test { plugin, scenarios, json } => test::run(&plugin, scenarios, json).await,
         PluginCommand::Log { plugin, denied, since, follow, json } => {
             log::run(log::Filter { plugin, denied, since }, follow, json).await

@@ -64,6 +64,8 @@ impl Inner {
             )));
         }
         self.adopt(&new);
+        // What the old one has seen may be in what it left to the new one.
+        new.context().know_secrets_of(&self.context());
         let (actor, mut subscription) = self.bring_up(&new, StartReason::Reload).await?;
         if let Err(error) = self.register(&new.tools).await {
             actor.end();

@@ -8,6 +8,9 @@ mod host;
 mod http;
 mod models;
 pub(crate) mod process;
+mod providers;
+pub(crate) mod secrets;
+mod servers;
 mod session;
 mod store;
 mod table;
@@ -65,6 +68,15 @@ fn permitted_by(caller: Caller, capability: Capability, operation: &str, target:
     }
     caller.call.uses.used(capability.as_str(), operation, target, Verdict::Allowed);
     Ok(caller)
+}
+
+impl PluginState {
+    /// Whether the plugin may use this capability, one without a scope, for imports that have no way to say no. The use is
+    /// written down.
+    fn may_use(&self, capability: Capability, operation: &str, target: &str) -> bool {
+        let target = target.get(..target.floor_char_boundary(200)).unwrap_or_default();
+        permitted_by(self.caller(), capability, operation, target).is_ok()
+    }
 }
 
 /// A service of the session's.

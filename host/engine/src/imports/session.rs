@@ -43,16 +43,15 @@ fn content(caller: &Caller, content: Vec<contract::types::Content>) -> Vec<Conte
 
 impl PluginState {
     /// The session, for imports that have no way to say no.
-    fn session(&self) -> Option<Arc<dyn SessionAccess>> {
-        let is_granted = self.plugin.effective().allows_interface(Capability::Session) && self.call.asks();
-        let services = self.plugin.shared.services.get().filter(|_| is_granted)?;
-        services.session.clone()
+    fn session(&self, operation: &str, target: &str) -> Option<Arc<dyn SessionAccess>> {
+        let session = self.plugin.shared.services.get()?.session.clone()?;
+        self.may_use(Capability::Session, operation, target).then_some(session)
     }
 }
 
 impl contract::session::Host for PluginState {
     fn describe(&mut self) -> wasmtime::Result<contract::session::Info> {
-        Ok(self.session().map_or_else(
+        Ok(self.session("read", "facts").map_or_else(
             || contract::session::Info {
                 id: String::new(),
                 file: None,
@@ -80,23 +79,23 @@ impl contract::session::Host for PluginState {
     }
 
     fn system_prompt(&mut self) -> wasmtime::Result<String> {
-        Ok(self.session().map_or_else(String::new, |session| session.system_prompt()))
+        Ok(self.session("read", "the system prompt").map_or_else(String::new, |session| session.system_prompt()))
     }
 
     fn context_usage(&mut self) -> wasmtime::Result<Option<contract::session::ContextSize>> {
-        let usage = self.session().and_then(|session| session.context_usage());
+        let usage = self.session("read", "how full the context is").and_then(|session| session.context_usage());
         Ok(usage.map(|usage| contract::session::ContextSize { tokens: usage.tokens, window: usage.window }))
     }
 
     fn abort(&mut self) -> wasmtime::Result<()> {
-        if let Some(session) = self.session() {
+        if let Some(session) = self.session("abort", "what runs") {
             session.abort();
         }
         Ok(())
     }
 
     fn shutdown(&mut self) -> wasmtime::Result<()> {
-        if let Some(session) = self.session() {
+        if let Some(session) = self.session("shutdown", "the program") {
             session.shutdown();
         }
         Ok(())

@@ -201,6 +201,10 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let Access { table, clock, wanted } = table(accessor, parent_id.as_deref())?;
             let arguments = serde_json::from_str(&arguments)
                 .map_err(|error| Error::InvalidArguments(format!("the arguments are not JSON: {error}")))?;
+            // What a call was given is kept and shown.
+            let mut arguments = Some(arguments);
+            plugin.redact_parts(&mut [], [&mut arguments]);
+            let arguments = arguments.unwrap_or_default();
             let output = tokio::select! {
                 // Looked at first, so that nothing begins that nobody waits for.
                 biased;

@@ -41,20 +41,22 @@ fn timeout(milliseconds: Option<u64>) -> Option<Duration> {
 
 impl PluginState {
     /// The person, for imports that have no way to say no.
-    fn ui(&self) -> Option<Arc<dyn Ui>> {
-        let is_granted = self.plugin.effective().allows_interface(Capability::Ui) && self.call.asks();
-        self.plugin.shared.services.get().filter(|_| is_granted)?.ui.clone()
+    fn ui(&self, operation: &str, target: &str) -> Option<Arc<dyn Ui>> {
+        let ui = self.plugin.shared.services.get()?.ui.clone()?;
+        self.may_use(Capability::Ui, operation, target).then_some(ui)
     }
 }
 
 impl contract::ui::Host for PluginState {
     fn available(&mut self) -> wasmtime::Result<bool> {
-        Ok(self.ui().is_some_and(|ui| ui.available()))
+        let is_granted = self.plugin.effective().allows_interface(Capability::Ui) && self.call.asks();
+        let services = self.plugin.shared.services.get().filter(|_| is_granted);
+        Ok(services.and_then(|services| services.ui.as_ref()).is_some_and(|ui| ui.available()))
     }
 
     fn notify(&mut self, message: String, tone: contract::ui::Tone) -> wasmtime::Result<()> {
         self.plugin.trap_on_bytes(message.len())?;
-        if let Some(ui) = self.ui() {
+        if let Some(ui) = self.ui("notify", &message) {
             let tone = match tone {
                 contract::ui::Tone::Info => Tone::Info,
                 contract::ui::Tone::Warning => Tone::Warning,
@@ -69,7 +71,7 @@ impl contract::ui::Host for PluginState {
 
     fn set_status(&mut self, text: Option<String>) -> wasmtime::Result<()> {
         self.plugin.trap_on_bytes(text.as_ref().map_or(0, String::len))?;
-        if let Some(ui) = self.ui() {
+        if let Some(ui) = self.ui("set status", text.as_deref().unwrap_or_default()) {
             let text = text.map(|text| {
                 let mut text = self.plugin.redacted(&text);
                 text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -98,6 +100,8 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
                 )));
             }
             let _pause = caller.call.clock.pause();
+            let (title, options) =
+                (caller.redacted(&title), options.iter().map(|text| caller.redacted(text)).collect());
             let picked = ui.select(&caller.who(), title, options, timeout(timeout_ms)).await?;
             Ok::<_, Error>(picked.and_then(|index| u32::try_from(index).ok()))
         };
@@ -113,6 +117,7 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
         let ask = async {
             let (caller, ui) = ui(accessor, "confirm", &title, &[&message])?;
             let _pause = caller.call.clock.pause();
+            let (title, message) = (caller.redacted(&title), caller.redacted(&message));
             ui.confirm(&caller.who(), title, message, timeout(timeout_ms)).await
         };
         Ok(ask.await.map_err(Into::into))
@@ -127,6 +132,7 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
         let ask = async {
             let (caller, ui) = ui(accessor, "input", &title, &[&placeholder])?;
             let _pause = caller.call.clock.pause();
+            let (title, placeholder) = (caller.redacted(&title), caller.redacted(&placeholder));
             let text = ui.input(&caller.who(), title, placeholder, timeout(timeout_ms)).await?;
             caller.check_bytes(text.as_ref().map_or(0, String::len))?;
             Ok::<_, Error>(text)
@@ -139,6 +145,7 @@ impl<T: Send + 'static> contract::ui::HostWithStore<T> for Host {
             let (caller, ui) = ui(accessor, "editor", &title, &[])?;
             caller.check_bytes(prefill.len())?;
             let _pause = caller.call.clock.pause();
+            let (title, prefill) = (caller.redacted(&title), caller.redacted(&prefill));
             let text = ui.editor(&caller.who(), title, prefill).await?;
             caller.check_bytes(text.as_ref().map_or(0, String::len))?;
             Ok::<_, Error>(text)

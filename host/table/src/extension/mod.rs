@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 pub use event::{Delivery, Event, EventKind, EventSet, Input};
 pub use outcome::Outcome;
 pub use services::{
-    Bus, ContextSize, CustomMessage, HostFacts, HostInfo, Mode, ModelAccess, ModelAnswer, ModelChoice, Services,
-    SessionAccess, SessionInfo, Tables, Tone, Ui, Who,
+    Bus, ContextSize, CustomMessage, HostFacts, HostInfo, McpServer, Mode, ModelAccess, ModelAnswer, ModelChoice,
+    Providers, Servers, Services, SessionAccess, SessionInfo, Tables, Tone, Ui, Who,
 };
 pub use subscription::{Command, Completion, Flag, FlagKind, Shortcut, Subscription, is_command_name, is_flag_name};
 

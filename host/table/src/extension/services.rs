@@ -6,7 +6,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Delivery, Subscription};
-use crate::{Content, Error, Origin, TableAccess, model::Usage};
+use crate::{
+    Content, Error, Origin, TableAccess,
+    model::{Secret, Usage},
+};
 
 /// An extension that wants something.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -233,6 +236,52 @@ pub trait Bus: Send + Sync {
     fn emit(&self, sender: &Who, topic: &str, data: Value) -> Result<(), Error>;
 }
 
+/// Model providers that extensions add to the session.
+pub trait Providers: Send + Sync {
+    /// Adds one, or replaces the one of this name that the same extension added. `config` is an entry as in the models file
+    /// without a key, which comes as `key`. Whoever calls has made sure that the extension may send requests to its base
+    /// URLs, and the key with them.
+    ///
+    /// # Errors
+    /// `invalid-arguments` if it is no such entry or the name is another's; `limit` if there are too many.
+    fn register(&self, who: &Who, name: &str, config: Value, key: Option<Secret>) -> Result<(), Error>;
+
+    /// Takes one away again.
+    ///
+    /// # Errors
+    /// `not-found` if this extension has added none of this name.
+    fn unregister(&self, who: &Who, name: &str) -> Result<(), Error>;
+}
+
+/// A server that an extension added for the one that connects to MCP servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// Who added it.
+    pub who: Who,
+    /// How to reach it.
+    pub config: Value,
+}
+
+/// Servers that extensions add to the session. Nothing here connects to one.
+pub trait Servers: Send + Sync {
+    /// Adds one, or replaces the one of this name that the same extension added. `config` is an object.
+    ///
+    /// # Errors
+    /// `invalid-arguments` if the name is none or another's; `limit` if there are too many.
+    fn register(&self, who: &Who, name: &str, config: Value) -> Result<(), Error>;
+
+    /// Takes one away again.
+    ///
+    /// # Errors
+    /// `not-found` if this extension has added none of this name.
+    fn unregister(&self, who: &Who, name: &str) -> Result<(), Error>;
+
+    /// All of them, by their names.
+    fn list(&self) -> Vec<McpServer>;
+}
+
 /// How the host is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -294,4 +343,8 @@ pub struct Services {
     pub bus: Option<Arc<dyn Bus>>,
     /// The host.
     pub facts: Option<Arc<dyn HostFacts>>,
+    /// Model providers of the session.
+    pub providers: Option<Arc<dyn Providers>>,
+    /// MCP servers of the session.
+    pub servers: Option<Arc<dyn Servers>>,
 }

@@ -2,7 +2,7 @@
 
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, files, host, log, models, process,
-    progress, session, store, table,
+    progress, providers, secrets, servers, session, store, table,
     types::{Delivery, ToolOutput as Output},
     ui,
 };
@@ -235,6 +235,34 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
         "kept" => {
             let value = store::get(text(with)).await?;
             json!(value.map(|value| String::from_utf8_lossy(&value).into_owned()))
+        }
+        "secrets" => json!(secrets::available()),
+        "reveal" => json!(secrets::reveal(text(with)).await?),
+        "revealedBytes" => json!(secrets::reveal(text(with)).await?.len()),
+        "saveSecret" => {
+            let value = text(&with["value"]).repeat(with["repeat"].as_u64().unwrap_or(1) as usize);
+            secrets::save(text(&with["name"]), value).await?;
+            Value::Null
+        }
+        "provider" => {
+            providers::register(text(&with["name"]), with["config"].to_string()).await?;
+            Value::Null
+        }
+        "dropProvider" => {
+            providers::unregister(text(with)).await?;
+            Value::Null
+        }
+        "server" => {
+            servers::register(text(&with["name"]), with["config"].to_string()).await?;
+            Value::Null
+        }
+        "dropServer" => {
+            servers::unregister(text(with)).await?;
+            Value::Null
+        }
+        "servers" => {
+            let shown = |server: servers::Server| json!([server.name, server.plugin, server.config]);
+            Value::from(servers::list().into_iter().map(shown).collect::<Vec<_>>())
         }
         "log" => {
             log::write(log::Level::Info, &text(with));

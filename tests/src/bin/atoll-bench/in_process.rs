@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     Figure,
     concurrency::{self, call},
-    extensions, median, percentile,
+    extension_life, extensions, median, percentile,
     tools::Processes,
 };
 
@@ -117,6 +117,7 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
     figures.extend(concurrency::measure(&host, quick).await?);
     figures.extend(extensions::measure(&host, &pipeline, quick).await?);
+    figures.extend(extension_life::measure(quick).await?);
     Ok(figures)
 }
 

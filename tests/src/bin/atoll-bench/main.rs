@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program that reports")]
 
 mod concurrency;
+mod extension_life;
 mod extensions;
 mod in_process;
 mod model_server;

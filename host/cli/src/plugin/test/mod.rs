@@ -1,6 +1,7 @@
 //! `atoll plugin test`: plays scenarios with a plugin and says what is not as they expect it. Nothing outside of temporary
 //! folders is touched but golden files, and those only if the user says so.
 
+mod additions;
 mod asking;
 mod check;
 mod event;

@@ -1,7 +1,6 @@
 //! Plays a scenario: the plugin in the real engine with its real limits, and around it a host that the scenario makes up.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -17,8 +16,8 @@ use atoll_caps::{Capability, Effective, UserLimits, Wants};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost};
 use atoll_table::{
     Content, Error, Registration, Table, ToolRunner,
-    extension::{Bus, Event, HostFacts, ModelAccess, Services, SessionAccess, Tables, Ui},
-    model::Secret,
+    extension::{Bus, Event, HostFacts, ModelAccess, Providers, Servers, Services, SessionAccess, Tables, Ui},
+    secrets::SecretStore,
 };
 use serde_json::{Value, json};
 
@@ -119,12 +118,7 @@ impl<'a> Play<'a> {
         let beside = script.file.parent().unwrap_or(Path::new("."));
         let stage = Arc::new(Stage::new(Arc::clone(&script.scenario), Arc::clone(record), &folders.workspace, beside));
         host.set_user_limits(UserLimits::for_all(scenario.limits));
-        let secrets: HashMap<String, String> =
-            scenario.secrets.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        host.set_secrets(Arc::new(move |name| match secrets.get(name) {
-            Some(value) => Ok(Secret::new(value)),
-            None => Err(Error::NotFound(format!("there is no secret {name}"))),
-        }));
+        host.set_secrets(Arc::clone(&stage) as Arc<dyn SecretStore>);
         let network = Arc::clone(&stage);
         host.set_recordings(Arc::new(move |request| network.answer(&request)));
         let log = Arc::clone(record);
@@ -159,6 +153,8 @@ impl<'a> Play<'a> {
             ui: Some(Arc::clone(&stage) as Arc<dyn Ui>),
             bus: Some(Arc::clone(&stage) as Arc<dyn Bus>),
             facts: Some(Arc::clone(&stage) as Arc<dyn HostFacts>),
+            providers: Some(Arc::clone(&stage) as Arc<dyn Providers>),
+            servers: Some(Arc::clone(&stage) as Arc<dyn Servers>),
         });
         Ok(Self { subject, scenario, host, plugin, extensions, pipeline, stage, watch })
     }

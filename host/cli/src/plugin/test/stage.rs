@@ -12,10 +12,10 @@ use atoll_engine::{RecordedAnswer, RecordedRequest};
 use atoll_table::{
     Content, Error,
     extension::{
-        Bus, ContextSize, CustomMessage, Delivery, Extension, FlagKind, HostFacts, HostInfo, Mode, ModelAccess,
-        ModelAnswer, ModelChoice, SessionAccess, SessionInfo, Subscription, Tone, Ui, Who,
+        Bus, ContextSize, CustomMessage, Delivery, Extension, FlagKind, HostFacts, HostInfo, McpServer, Mode,
+        ModelAccess, ModelAnswer, ModelChoice, SessionAccess, SessionInfo, Subscription, Tone, Ui, Who,
     },
-    model::Usage,
+    model::{Secret, Usage},
 };
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -38,6 +38,9 @@ pub(super) struct Stage {
     requests: Mutex<Vec<u32>>,
     dialogs: Mutex<usize>,
     replies: Mutex<usize>,
+    pub(super) secrets: Mutex<BTreeMap<String, Secret>>,
+    pub(super) providers: Mutex<BTreeMap<String, Value>>,
+    pub(super) servers: Mutex<BTreeMap<String, McpServer>>,
     extension: OnceLock<Arc<dyn Extension>>,
 }
 
@@ -50,7 +53,7 @@ struct Session {
     sections: BTreeMap<String, String>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,6 +84,11 @@ impl Stage {
             requests: Mutex::new(vec![0; scenario.http.len()]),
             dialogs: Mutex::default(),
             replies: Mutex::default(),
+            secrets: Mutex::new(
+                scenario.secrets.iter().map(|(name, value)| (name.clone(), Secret::new(value))).collect(),
+            ),
+            providers: Mutex::default(),
+            servers: Mutex::default(),
             extension: OnceLock::new(),
             scenario,
         }
