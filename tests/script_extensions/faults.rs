@@ -64,7 +64,7 @@ fn a_gate_that_fails_in_whatever_way_blocks_the_call() {
         ("() => { for (;;); }", json!({"cpu-ms": 300}), "cpu-ms"),
         ("() => new Promise(() => {})", json!({"event-ms": 300}), "event-ms"),
         ("() => { const all = []; for (;;) all.push(new Array(10000).fill(1)); }", json!({"cpu-ms": 60000}), "memory"),
-        ("() => { const f = () => f() + 1; f(); }", json!({}), "stack"),
+        ("() => { const f = () => f() + 1; f(); }", json!({}), "RangeError: Maximum call stack size exceeded"),
         ("() => ({block: true, reason: {}})", json!({}), "reason"),
     ] {
         let text = format!("export default (a: any) => a.on('tool_call', {handler});");
@@ -73,6 +73,53 @@ fn a_gate_that_fails_in_whatever_way_blocks_the_call() {
         assert!(read.contains(expected), "{handler}: {read}");
         assert!(!sandbox.work().join("ran.txt").exists(), "{handler}");
     }
+}
+
+/// In wasm, where it is the instance's stack that has to last: run natively, the same proves nothing of it.
+#[test]
+fn whatever_recurses_too_deep_is_an_error_that_the_script_can_catch() {
+    let sandbox = Sandbox::new();
+    let cases = [
+        ("plain", "const f = n => f(n + 1) + 1; f(0)"),
+        ("two", "const f = n => g(n) + 1, g = n => f(n) + 1; f(0)"),
+        ("async", "const f = async n => (await 0, 0) + n; const g = n => { g(n); f(n); }; g(0)"),
+        ("getter", "const o = { get x() { return this.x; } }; o.x"),
+        ("text", "const o = { toString() { return `${this}`; } }; String(o)"),
+        ("value", "const o = { valueOf() { return +this; } }; +o"),
+        ("toJSON", "const o = { toJSON() { return JSON.stringify(o); } }; JSON.stringify(o)"),
+        ("proxy", "let p = {}; for (let n = 0; n < 100000; n++) p = new Proxy(p, {}); p.x"),
+        ("sort", "const f = () => [2, 1].sort(f); f()"),
+        ("parse", "JSON.parse('['.repeat(200000))"),
+        ("stringify", "let a = []; for (let n = 0; n < 100000; n++) a = [a]; JSON.stringify(a)"),
+        ("regexp", "new RegExp('('.repeat(100000))"),
+        ("generator", "const f = function* () { yield* f(); }; f().next()"),
+        ("source", "new Function('('.repeat(100000))"),
+        ("functions", "new Function('()=>'.repeat(50000) + '1')"),
+        ("spread", "const f = (...a) => f(...a, 1); f()"),
+        ("replace", "const f = () => 'a'.replace(/a/, f); f()"),
+        ("reviver", "const f = () => JSON.parse('[1]', f); f()"),
+        ("class", "class A { constructor() { new A(); } } new A()"),
+        ("flat", "let a = []; for (let n = 0; n < 100000; n++) a = [a]; a.flat(Infinity)"),
+        ("bus", "atoll.events.on('self', () => atoll.events.emit('self')); atoll.events.emit('self')"),
+    ];
+    for (name, code) in cases {
+        let tried = format!("try {{ {code}; return 'no error'; }} catch (error) {{ return error.name; }}");
+        let sandbox = Sandbox::new();
+        let (gave, run) = super::done(&sandbox, &[&tried, "return 'alive'"], &[]);
+        let caught = gave[0].as_str().unwrap_or_default();
+        println!("{name}: {caught} {}", gave[0]);
+        assert!(
+            ["RangeError", "SyntaxError", "InternalError", "HostError"].contains(&caught),
+            "{name}: {gave:?} {run:#?}"
+        );
+        assert_eq!(gave[1], "alive", "{name}: {run:#?}");
+    }
+    // What is not too deep is done.
+    let deep = "const f = n => (n === 0 ? 0 : 1 + f(n - 1)); return f(2000)";
+    let parsed =
+        "let a = JSON.parse('['.repeat(1000) + ']'.repeat(1000)), n = 0; while (a) { a = a[0]; n++; } return n";
+    let (gave, run) = super::done(&sandbox, &[deep, parsed], &[]);
+    assert_eq!(gave, [json!(2000), json!(1000)], "{run:#?}");
 }
 
 #[test]
@@ -105,11 +152,17 @@ fn floods_are_bounded() {
     let many = "export default a => { for (let n = 0; n < 20000; n++) a.registerTool({name: 't' + n, description: 'd', execute() {}}); };";
     let said = refused(many);
     assert!(said.contains("tools") && said.contains("it"), "{said}");
-    let (_, said) = run_with(
-        "export default a => a.on('turn_start', () => { for (let n = 0; n < 30000; n++) console.log('line ' + n); a.registerCommand('c', {handler() {}}); });",
-        &json!({}),
-    );
-    assert!(!said.contains("line"), "{said}");
+    let text = "export default a => a.on('session_start', () => { for (let n = 0; n < 10500; n++) console.log('line ' + n); });";
+    let sandbox = Sandbox::new();
+    let run = with_script(&sandbox, text, &no_call()).env("ATOLL_LOG", "plugin=info").arg("go").run().ok();
+    let lines = run.stderr.lines().filter(|line| line.contains("line ")).count();
+    assert!((9_000..=10_000).contains(&lines), "{lines} lines");
+    assert_eq!(run.stderr.matches("it logs too much").count(), 1);
+    let text = "export default a => a.on('session_start', (_, ctx) => { for (let n = 0; n < 5000; n++) ctx.ui.notify('note ' + n); });";
+    let sandbox = Sandbox::new();
+    let run = with_script(&sandbox, text, &no_call()).arg("go").run().ok();
+    assert_eq!(run.stderr.matches("note ").count(), 100);
+    assert_eq!(run.stderr.matches("it says too much").count(), 1);
     let sandbox = Sandbox::new();
     let text = "export default a => a.registerTool({name: 'emit', description: 'd', execute: async () => { \
         try { for (let n = 0; n < 100000; n++) a.events.emit('topic', n); } catch (e) { return e.code; } return 'all'; }});";

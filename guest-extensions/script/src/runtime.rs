@@ -19,8 +19,9 @@ use crate::{
     ops,
 };
 
-/// Limits of the engine. The plugin's own limit on memory is lower or higher as the user says, and counts beside it.
-const LIMITS: Limits = Limits { memory_bytes: 128 << 20, stack_bytes: 256 << 10 };
+/// Limits of the engine: of the stack half of what `build.rs` gives. The plugin's own limit on memory is lower or higher as the
+/// user says, and counts beside it.
+const LIMITS: Limits = Limits { memory_bytes: 128 << 20, stack_bytes: 1 << 20 };
 
 thread_local! {
     static RUNTIME: OnceCell<Rc<Runtime>> = const { OnceCell::new() };
@@ -102,9 +103,9 @@ impl Runtime {
             Err(_) => return Err(Error::failed("The script ended before it answered.")),
         };
         let mut answer = events::parsed("the answer of the script", &text)?;
-        match answer.get_mut("__denied").map(Value::take) {
+        match answer.get_mut("denied").map(Value::take) {
             Some(denied) => Err(events::denied(denied)?),
-            None => Ok(answer),
+            None => Ok(answer.get_mut("done").map(Value::take).unwrap_or_default()),
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 MiB for scripts that hold a large file, and half of the 512 KiB of stack that a guest has.
+    /// 64 MiB for scripts that hold a large file, and a quarter of the 1 MiB of stack that a guest has in its memory.
     fn default() -> Self {
         Self { memory_bytes: 64 << 20, stack_bytes: 256 << 10 }
     }

@@ -19,6 +19,8 @@ use crate::builtins;
 pub(crate) const EXTENSIONS: [&str; 5] = ["ts", "js", "mjs", "mts", "cts"];
 /// The most files of one script.
 const MAX_FILES: usize = 500;
+/// The most names of files in their imports, whether there is such a file or not.
+const MAX_NAMES: usize = 2000;
 /// The most bytes that they have together.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -145,6 +147,7 @@ fn read_files(entry: &Path, folder: Option<&Path>) -> anyhow::Result<Vec<SourceF
     let root = root.canonicalize().with_context(|| format!("{} can not be read", root.display()))?;
     let mut waiting = VecDeque::from([PathBuf::from(entry.file_name().unwrap_or_default())]);
     let mut seen: HashSet<PathBuf> = waiting.iter().cloned().collect();
+    let mut wanted_before = HashSet::new();
     let (mut files, mut bytes) = (Vec::new(), 0);
     while let Some(path) = waiting.pop_front() {
         let file = base.join(&path);
@@ -155,6 +158,13 @@ fn read_files(entry: &Path, folder: Option<&Path>) -> anyhow::Result<Vec<SourceF
         }
         for name in imports(&text) {
             let Some(wanted) = normal(&path.parent().unwrap_or(Path::new("")).join(name)) else { continue };
+            // Each is looked for under several names, so one that is said many times must not cost more.
+            if !wanted_before.insert(wanted.clone()) {
+                continue;
+            }
+            if wanted_before.len() > MAX_NAMES {
+                anyhow::bail!("{} names more than {MAX_NAMES} files to import; bundle it into one", entry.display());
+            }
             let Some(found) = spelt(&wanted).into_iter().find(|path| may_be_read(&base.join(path), &root, folder))
             else {
                 // The engine says so, with the place, if the script really wants it.
@@ -286,6 +296,23 @@ mod tests {
         // What is one file among others has no data of its own.
         assert_eq!(paths(None, &folder.join("index.ts"))?, ["index.ts", "lib/a.ts", "b.ts"]);
         assert!(paths(None, &folder.join("missing.ts")).is_err());
+        Ok(())
+    }
+
+    /// Not told by how long it takes, but by what is looked for: at the end of the names there is an error.
+    #[test]
+    fn names_are_looked_for_once_and_not_without_end() -> anyhow::Result<()> {
+        let home = tempfile::tempdir()?;
+        let entry = home.path().join("it.ts");
+        let paths = |text: String| {
+            std::fs::write(&entry, text)?;
+            read_files(&entry, None).map(|files| files.len())
+        };
+        assert_eq!(paths("// from './nope'\n".repeat(100_000))?, 1);
+        let many = |most: usize| (0..most).map(|number| format!("// from './n{number}'\n")).collect::<String>();
+        assert_eq!(paths(many(MAX_NAMES))?, 1);
+        let said = paths(many(MAX_NAMES + 1)).map_err(|error| error.to_string());
+        assert!(said.is_err_and(|said| said.contains("2000 files to import")));
         Ok(())
     }
 

@@ -41,6 +41,13 @@ const MAX_CORE_INSTANCES: u32 = 40;
 /// bounded by its own `memory` limit, over all its memories together.
 const MAX_MEMORY: usize = 1 << 32;
 
+/// The stack that compiled code of a plugin may use. Interpreters in a plugin count what they take of their own memory, and
+/// take several times as much of this; it has to be so large that they come to their own bound first, and can say so.
+/// Address space, of which only what is used takes memory.
+const MAX_WASM_STACK: usize = 8 << 20;
+/// The same with what functions of the host need when they are called at its end.
+const ASYNC_STACK: usize = MAX_WASM_STACK + (2 << 20);
+
 /// The processor features every image may rely on: those of x86-64-v2, found in all such machines since 2009.
 #[cfg(target_arch = "x86_64")]
 const BASELINE: &[&str] = &["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt"];
@@ -87,6 +94,7 @@ pub fn engine(purpose: Purpose) -> wasmtime::Result<Engine> {
     if purpose == Purpose::Compile {
         return Engine::new(&config);
     }
+    config.max_wasm_stack(MAX_WASM_STACK).async_stack_size(ASYNC_STACK);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
     match Engine::new(&config) {
         Ok(engine) => Ok(engine),

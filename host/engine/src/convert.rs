@@ -1,6 +1,7 @@
 //! Between the contract's types and the host's. No decision is made here.
 
 pub(crate) mod extension;
+mod told;
 
 use atoll_table::{
     Content, Error, Registered, Tool, ToolOutput,
@@ -27,7 +28,10 @@ pub(crate) fn denied(denied: &atoll_caps::Denied) -> Error {
 impl From<Error> for wit::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Denied { capability, target, hint } => Self::Denied(wit::Denial { capability, target, hint }),
+            Error::Denied { capability, target, hint } => {
+                told::note(&capability, &target, &hint);
+                Self::Denied(wit::Denial { capability, target, hint })
+            }
             Error::NotFound(text) => Self::NotFound(text),
             Error::Ambiguous { name, candidates } => Self::Ambiguous(wit::Ambiguity { name, candidates }),
             Error::InvalidArguments(text) => Self::InvalidArguments(text),
@@ -44,10 +48,22 @@ impl From<Error> for wit::Error {
     }
 }
 
+/// A denial names a command for the user to run, in the host's words. So one that comes from a guest is one only if the
+/// host has told it to some guest before, as it is; what else says it is one is that guest's own text, and is quoted.
 impl From<wit::Error> for Error {
     fn from(error: wit::Error) -> Self {
         match error {
-            wit::Error::Denied(wit::Denial { capability, target, hint }) => Self::Denied { capability, target, hint },
+            wit::Error::Denied(wit::Denial { capability, target, hint }) => {
+                if told::knows(&capability, &target, &hint) {
+                    return Self::Denied { capability, target, hint };
+                }
+                let short = |text: &str| text.get(..text.floor_char_boundary(200)).unwrap_or_default().to_owned();
+                Self::Failed(format!(
+                    "it claims that {:?} was denied to it on {:?}, which it was not",
+                    short(&capability),
+                    short(&target)
+                ))
+            }
             wit::Error::NotFound(text) => Self::NotFound(text),
             wit::Error::Ambiguous(wit::Ambiguity { name, candidates }) => Self::Ambiguous { name, candidates },
             wit::Error::InvalidArguments(text) => Self::InvalidArguments(text),

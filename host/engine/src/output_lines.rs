@@ -25,14 +25,17 @@ const KEPT: usize = 16 << 10;
 pub(crate) const MAX_LINE: usize = 16 << 10;
 /// So many lines are logged in each period.
 const MAX_LINES: u32 = 10_000;
+/// So many notices are shown in each period.
+const MAX_NOTICES: u32 = 100;
 /// That of an instance that lives as long as the session. A call has one.
 const PERIOD: Duration = Duration::from_secs(60);
 /// How much a guest may write at once, in bytes.
 const WINDOW: usize = 1 << 20;
 
-/// How much an instance may still log.
+/// How much an instance may still log, or say to the person.
 #[derive(Debug)]
 pub(crate) struct Allowance {
+    most: u32,
     lines: u32,
     /// None: it does not begin anew.
     since: Option<Instant>,
@@ -41,16 +44,21 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// For one call, or for an instance that lives on.
     pub(crate) fn new(is_one_call: bool) -> Self {
-        Self { lines: 0, since: (!is_one_call).then(Instant::now) }
+        Self { most: MAX_LINES, lines: 0, since: (!is_one_call).then(Instant::now) }
+    }
+
+    /// The same for what is shown to the person at once.
+    pub(crate) fn of_notices(is_one_call: bool) -> Self {
+        Self { most: MAX_NOTICES, ..Self::new(is_one_call) }
     }
 
     /// Whether a line may be logged, and whether it is the last one for now.
     pub(crate) fn take(&mut self) -> (bool, bool) {
         if self.since.is_some_and(|since| since.elapsed() >= PERIOD) {
-            *self = Self { lines: 0, since: Some(Instant::now()) };
+            *self = Self { lines: 0, since: Some(Instant::now()), ..*self };
         }
         self.lines = self.lines.saturating_add(1);
-        (self.lines <= MAX_LINES, self.lines == MAX_LINES)
+        (self.lines <= self.most, self.lines == self.most)
     }
 }
 

@@ -239,6 +239,8 @@ pub(crate) struct PluginState {
     pub(crate) running: RunningCalls,
     /// How much it may still log.
     pub(crate) log: Arc<Mutex<Allowance>>,
+    /// How much it may still say to the person of its own accord.
+    pub(crate) notices: Allowance,
     /// It is the living instance of an extension, which does things of its own accord.
     pub(crate) is_extension: bool,
     /// That of an instance which does a share of another's work.
@@ -412,6 +414,7 @@ impl PluginContext {
         own_thread: Option<OwnThread>,
     ) -> Prepared {
         let log = Arc::new(Mutex::new(Allowance::new(call.is_one())));
+        let notices = Allowance::of_notices(call.is_one());
         let lines = |level| {
             let (plugin, log) = (Arc::downgrade(self), Arc::clone(&log));
             OutputLines::new(move |line| {
@@ -435,6 +438,7 @@ impl PluginContext {
             meter: Arc::clone(&meter),
             running: Arc::clone(&running),
             log,
+            notices,
             is_extension: false,
             own_thread,
         };

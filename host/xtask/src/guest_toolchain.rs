@@ -20,6 +20,11 @@ const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
 /// Guests search text and parse JSON: memchr and regex are several times faster with vector instructions.
 const RUSTFLAGS: &str = "-C target-feature=+simd128";
 
+/// QuickJS leaves its bound on the stack out where `__wasi__` is defined, so that recursion in a script would end the instance
+/// in place of throwing what the script can catch. Without the define its sources know the C library as one of glibc's kind,
+/// which for what they use of it (`malloc_usable_size`) is true.
+const QUICKJS_CFLAGS: &str = "-U__wasi__ -D__GLIBC__=2";
+
 /// The headers of wasi-libc in a prefix.
 const INCLUDE: &str = "usr/include/wasm32-wasip2";
 
@@ -342,7 +347,7 @@ fn machines_clang() -> Option<(PathBuf, Option<PathBuf>)> {
 fn c_variables(clang: &Path, ar: Option<&Path>, include: &Path) -> Result<Vec<(String, String)>> {
     let mut env = vec![
         ("CC_wasm32_wasip2".to_owned(), utf8(clang)?),
-        ("CFLAGS_wasm32_wasip2".to_owned(), format!("--target={TARGET} -isystem {}", utf8(include)?)),
+        ("CFLAGS_wasm32_wasip2".to_owned(), format!("--target={TARGET} {QUICKJS_CFLAGS} -isystem {}", utf8(include)?)),
         ("RQUICKJS_SYS_NO_WASI_SDK".to_owned(), "1".to_owned()),
     ];
     if let Some(ar) = ar {

@@ -1,5 +1,5 @@
 // The object that a script's default export is called with, and what the host puts to the script.
-import { HostError, call, now, not_here, serve, without_effect } from "atoll:native";
+import { call, denial_of, now, not_here, serve, without_effect } from "atoll:native";
 import "atoll:globals";
 import { Handlers } from "atoll:events";
 import { context, model_name, ui } from "atoll:context";
@@ -189,6 +189,11 @@ const atoll = {
   registerMcpServer: (name, config) => call("servers.register", { name, config }),
   unregisterMcpServer: (name) => call("servers.unregister", { name }),
   getMcpServers: () => now("servers.list"),
+  secrets: {
+    available: () => now("secrets.available"),
+    reveal: (name) => call("secrets.reveal", { name }),
+    save: (name, value) => call("secrets.save", { name, value }),
+  },
   events: {
     on(topic, handler) {
       if (typeof handler !== "function") throw new TypeError(`events.on("${topic}") needs a function`);
@@ -266,12 +271,12 @@ const asked = {
 /** What was not granted is told as that, so that the way out is shown to people and not to the model. */
 const told = async (kind, text) => {
   try {
-    return (await asked[kind](JSON.parse(text))) ?? null;
+    return { done: (await asked[kind](JSON.parse(text))) ?? null };
   } catch (error) {
-    const { capability, target, hint } = error ?? {};
-    if (!(error instanceof HostError) || capability === undefined) throw error;
+    const denied = denial_of(error);
+    if (denied === undefined) throw error;
     console.warn(error);
-    return { __denied: { capability, target, hint } };
+    return { denied };
   }
 };
 

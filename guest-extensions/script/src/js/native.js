@@ -13,9 +13,20 @@ export class HostError extends Error {
   }
 }
 
+// What the host denied, by the error that says so: those that a script makes itself, or changes, say nothing of it.
+const denials = new WeakMap();
+
+/** What the host denied, if this is its error that says so. */
+export const denial_of = (error) => (typeof error === "object" && error !== null ? denials.get(error) : undefined);
+
 const read = ([json, bytes], at) => {
   const said = JSON.parse(json);
-  if (said.error) throw new HostError(said.error, at);
+  if (said.error) {
+    const error = new HostError(said.error, at);
+    const { code, capability, target, hint } = said.error;
+    if (code === "denied") denials.set(error, { capability, target, hint });
+    throw error;
+  }
   return bytes === undefined ? said.done : { data: said.done, bytes };
 };
 

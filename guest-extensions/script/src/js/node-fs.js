@@ -1,5 +1,5 @@
 // Files, through the capability `files`: what answers at once, and the same with callbacks.
-import { now, not_here } from "atoll:native";
+import { HostError, now, not_here } from "atoll:native";
 
 const CODES = { "not-found": "ENOENT", denied: "EACCES", "invalid-arguments": "EINVAL", stale: "EEXIST", limit: "EFBIG" };
 
@@ -62,6 +62,47 @@ export class Dirent extends Stats {
   }
 }
 
+const WRITES = new Set(["w", "w+", "wx", "xw", "wx+", "xw+"]);
+const APPENDS = new Set(["a", "a+", "ax", "xa", "ax+", "xa+", "as", "sa", "as+", "sa+"]);
+
+const refused = (message) => {
+  throw new HostError({ code: "unsupported-contract", message });
+};
+
+/** How a file is written that is opened like this: with which operation, and whether it must not be there. */
+export const way_of = (options, usual) => {
+  const flag = (typeof options === "object" ? options?.flag : undefined) ?? usual;
+  const exclusive = typeof flag === "string" && flag.includes("x");
+  if (WRITES.has(flag) || (APPENDS.has(flag) && exclusive)) return ["files.write", { exclusive }];
+  if (APPENDS.has(flag)) return ["files.append", {}];
+  return refused(`a file can not be written with the flag ${String(flag)} in this host`);
+};
+
+/** Reading changes nothing: a flag that would is refused. */
+export const check_read = (options) => {
+  const flag = (typeof options === "object" ? options?.flag : undefined) ?? "r";
+  if (typeof flag !== "string" || !flag.startsWith("r")) refused(`a file can not be read with the flag ${String(flag)} in this host`);
+};
+
+const COPY_EXCLUSIVE = 1;
+const COPY_CLONE = 2;
+const COPY_ONLY_CLONE = 4;
+
+/** The flag with which a copy is written. */
+export const flag_of_copy = (mode = 0) => {
+  if (mode & COPY_ONLY_CLONE) refused("files can not be cloned in this host");
+  return { flag: mode & COPY_EXCLUSIVE ? "wx" : "w" };
+};
+
+/** How something is removed: `rm` with its options. */
+export const removal_of = ({ recursive = false } = {}) => (recursive ? "files.remove-tree" : "files.remove-file");
+
+/** `rmdir` takes directories, and only with that option what is in them. */
+export const removal_of_directory = (options) => {
+  if (options?.recursive) refused("`rmdir` with `recursive` is not in this host; use `rm`");
+  return "files.remove-directory";
+};
+
 const run = (name, operation, path, value = {}, bytes = undefined) => {
   try {
     return now(operation, { path: named(path), ...value }, bytes);
@@ -70,22 +111,28 @@ const run = (name, operation, path, value = {}, bytes = undefined) => {
   }
 };
 
-export const readFileSync = (path, options) => decoded(run("open", "files.read", path).bytes, options);
-export const writeFileSync = (path, data, options) =>
-  void run("open", "files.write", path, { exclusive: options?.flag?.includes("x") === true }, bytes_of(data, options));
-export const appendFileSync = (path, data, options) => {
-  const before = existsSync(path) ? readFileSync(path) : new Uint8Array();
-  writeFileSync(path, Buffer.concat([before, bytes_of(data, options)]));
+export const readFileSync = (path, options) => {
+  check_read(options);
+  return decoded(run("open", "files.read", path).bytes, options);
 };
-export const statSync = (path, options) => {
+export const writeFileSync = (path, data, options) => {
+  const [operation, value] = way_of(options, "w");
+  run("open", operation, path, value, bytes_of(data, options));
+};
+export const appendFileSync = (path, data, options) => {
+  const [operation, value] = way_of(options, "a");
+  run("open", operation, path, value, bytes_of(data, options));
+};
+const facts = (name, operation) => (path, options) => {
   try {
-    return new Stats(run("stat", "files.stat", path));
+    return new Stats(run(name, operation, path));
   } catch (error) {
     if (options?.throwIfNoEntry === false && error.code === "ENOENT") return undefined;
     throw error;
   }
 };
-export const lstatSync = statSync;
+export const statSync = facts("stat", "files.stat");
+export const lstatSync = facts("lstat", "files.lstat");
 export const existsSync = (path) => {
   try {
     return statSync(path) !== undefined;
@@ -100,26 +147,23 @@ export const readdirSync = (path, options) => {
   const entries = run("scandir", "files.list", path);
   return options?.withFileTypes ? entries.map((entry) => new Dirent(entry, named(path))) : entries.map(({ name }) => name);
 };
-export const unlinkSync = (path) => void run("unlink", "files.remove", path);
-export const rmdirSync = unlinkSync;
+export const unlinkSync = (path) => void run("unlink", "files.remove-file", path);
+export const rmdirSync = (path, options) => void run("rmdir", removal_of_directory(options), path);
 // Folders come with the files in them.
 export const mkdirSync = () => undefined;
 export const mkdtempSync = (prefix) => prefix + globalThis.crypto.randomUUID().slice(0, 6);
-export const rmSync = (path, { recursive = false, force = false } = {}) => {
+export const rmSync = (path, options) => {
   try {
-    if (recursive && statSync(path).isDirectory()) {
-      for (const name of readdirSync(path)) rmSync(`${named(path)}/${name}`, { recursive });
-    }
-    unlinkSync(path);
+    run("rm", removal_of(options), path);
   } catch (error) {
-    if (!(force && error.code === "ENOENT")) throw error;
+    if (!(options?.force && error.code === "ENOENT")) throw error;
   }
 };
-export const copyFileSync = (from, to) => writeFileSync(to, readFileSync(from));
-export const renameSync = (from, to) => {
-  copyFileSync(from, to);
-  unlinkSync(from);
+export const copyFileSync = (from, to, mode) => {
+  const options = flag_of_copy(mode);
+  writeFileSync(to, readFileSync(from), options);
 };
+export const renameSync = (from, to) => void run("rename", "files.rename", from, { from: named(from), to: named(to) });
 export const realpathSync = (path) => named(path);
 
 const called_back = (work) => (...values) => {
@@ -148,7 +192,9 @@ export const unwatchFile = not_here("fs.unwatchFile");
 export const createReadStream = not_here("fs.createReadStream");
 export const createWriteStream = not_here("fs.createWriteStream");
 export const openSync = not_here("fs.openSync");
-export const constants = { F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1 };
+export const constants = {
+  F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: COPY_EXCLUSIVE, COPYFILE_FICLONE: COPY_CLONE, COPYFILE_FICLONE_FORCE: COPY_ONLY_CLONE,
+};
 
 const fs = {
   Stats, Dirent, readFileSync, writeFileSync, appendFileSync, statSync, lstatSync, existsSync, accessSync, readdirSync,

@@ -1,6 +1,8 @@
 //! What the script's side can have done. Each operation is one function of the contract, which checks for itself whether the
 //! script may use it; nothing is checked or added here.
 
+mod additions;
+mod files;
 mod outside;
 mod session;
 
@@ -31,12 +33,18 @@ impl Done {
 }
 
 /// Operations that may be waited for with everything else standing still: none of them can need this instance.
-const AT_ONCE: [&str; 9] = [
+const AT_ONCE: [&str; 15] = [
     "files.read",
     "files.write",
     "files.stat",
     "files.list",
     "files.remove",
+    "files.remove-file",
+    "files.remove-directory",
+    "files.remove-tree",
+    "files.lstat",
+    "files.append",
+    "files.rename",
     "process.run",
     "table.list",
     "session.entries",
@@ -102,7 +110,10 @@ fn now<'js>(ctx: Ctx<'js>, name: String, arguments: String, bytes: Bytes<'js>) -
     let bytes = owned(&bytes);
     let done = match at_once(&name, &arguments) {
         Some(done) => done,
-        None if AT_ONCE.contains(&name.as_str()) => block_on(async move { perform(&name, arguments, bytes).await }),
+        None if AT_ONCE.contains(&name.as_str()) => match files::may_wait(&name) {
+            Ok(()) => block_on(async move { perform(&name, arguments, bytes).await }),
+            Err(error) => Err(error),
+        },
         None => Err(unknown(&name)),
     };
     answer(&ctx, done)
@@ -160,12 +171,14 @@ fn arguments<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, Error> {
 async fn perform(name: &str, text: String, bytes: Vec<u8>) -> Result<Done, Error> {
     let value: Value = events::parsed("the arguments", &text)?;
     match name.split_once('.').map(|(interface, _)| interface) {
-        Some("files" | "http" | "process") => outside::perform(name, value, bytes).await,
+        Some("files") => files::perform(name, value, bytes).await,
+        Some("http" | "process") => outside::perform(name, value, bytes).await,
+        Some("providers" | "servers" | "secrets") => additions::perform(name, value).await,
         _ => session::perform(name, value, bytes).await,
     }
 }
 
 /// What the contract answers without waiting; none for anything else.
 fn at_once(name: &str, text: &str) -> Option<Result<Done, Error>> {
-    session::at_once(name, text)
+    additions::at_once(name).or_else(|| session::at_once(name, text))
 }

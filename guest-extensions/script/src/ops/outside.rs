@@ -1,7 +1,7 @@
-//! Files, requests and programs.
+//! Requests and programs.
 
 use atoll_plugin::{
-    Error, files, http, next_chunk,
+    Error, http, next_chunk,
     process::{self, Signal},
 };
 use futures::{FutureExt as _, future::join, pin_mut, select_biased};
@@ -20,58 +20,10 @@ const MOST: usize = 16 << 20;
 
 pub(super) async fn perform(name: &str, value: Value, bytes: Vec<u8>) -> Result<Done, Error> {
     match name {
-        "files.read" => {
-            let Path { path } = read(name, value)?;
-            Ok(Done { data: Value::Null, bytes: Some(files::read(path, None).await?) })
-        }
-        "files.write" => {
-            let Write { path, exclusive } = read(name, value)?;
-            let options = files::WriteOptions { create_parents: true, expected: None, exclusive };
-            Ok(Done::data(metadata(&files::write(path, bytes, options).await?)))
-        }
-        "files.stat" => {
-            let Path { path } = read(name, value)?;
-            Ok(Done::data(metadata(&files::stat(path).await?)))
-        }
-        "files.list" => {
-            let Path { path } = read(name, value)?;
-            let listing = files::list_dir(path, 100_000).await?;
-            let entry = |entry: files::Entry| json!({"name": entry.name, "kind": kind(entry.kind), "size": entry.size, "isLink": entry.is_link});
-            Ok(Done::data(listing.entries.into_iter().map(entry).collect()))
-        }
-        "files.remove" => {
-            let Path { path } = read(name, value)?;
-            files::remove(path).await.map(|()| Done::default())
-        }
         "http.fetch" => fetch(read(name, value)?, bytes).await,
         "process.run" => run(read(name, value)?, bytes).await,
         _ => Err(unknown(name)),
     }
-}
-
-#[derive(Deserialize)]
-struct Path {
-    path: String,
-}
-
-#[derive(Deserialize)]
-struct Write {
-    path: String,
-    #[serde(default)]
-    exclusive: bool,
-}
-
-fn kind(kind: files::Kind) -> &'static str {
-    match kind {
-        files::Kind::File => "file",
-        files::Kind::Directory => "directory",
-        files::Kind::Symlink => "symlink",
-        files::Kind::Other => "other",
-    }
-}
-
-fn metadata(facts: &files::Metadata) -> Value {
-    json!({"kind": kind(facts.kind), "size": facts.size, "modified": facts.modified, "version": facts.version})
 }
 
 #[derive(Deserialize)]

@@ -62,9 +62,17 @@ impl contract::ui::Host for PluginState {
                 contract::ui::Tone::Warning => Tone::Warning,
                 contract::ui::Tone::Error => Tone::Error,
             };
+            let (may, is_last) = self.notices.take();
+            if !may {
+                return Ok(());
+            }
             let mut message = self.plugin.redacted(&message);
             message.truncate(message.floor_char_boundary(MAX_TEXT));
             ui.notify(&self.plugin.who(), message, tone);
+            if is_last {
+                let said = "it says too much; what it says from here on is left out for a while";
+                ui.notify(&self.plugin.who(), said.to_owned(), Tone::Warning);
+            }
         }
         Ok(())
     }
