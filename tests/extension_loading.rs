@@ -146,9 +146,10 @@ fn doctor_says_of_a_denied_extension_what_would_allow_it_and_names_itself_to_nob
 #[test]
 fn what_is_named_and_can_not_be_used_ends_the_run_with_the_reason() {
     let sandbox = Sandbox::new();
-    sandbox.file("x.ts", "export default () => {}");
+    sandbox.file("x.ts", "export let nothing;");
     sandbox.file("x.wasm", "not wasm");
-    for (file, says) in [("x.ts", "scripts"), ("x.wasm", "not WebAssembly"), ("gone.wasm", "does not exist")] {
+    for (file, says) in [("x.ts", "no default export"), ("x.wasm", "not WebAssembly"), ("gone.wasm", "does not exist")]
+    {
         let run = sandbox.atoll().args(["tool", "list", "-e", file]).run().code(1);
         assert!(run.one_line().contains(says) && run.one_line().contains(file), "{run:#?}");
     }

@@ -225,7 +225,7 @@ fn an_extension_can_ask_for_it_and_not_while_it_is_being_done() {
 }
 
 #[test]
-fn what_is_granted_and_what_settings_say_count_as_they_are_then() {
+fn what_is_not_granted_any_more_is_refused_to_the_new_one_and_that_is_said() {
     let a = json!({"tools": [{"name": "reach", "steps": [bash("echo reached")]}]});
     let sandbox = two(&a, &json!({"commands": {"revoke": [bash("cp narrow.toml \"$ATOLL_HOME/grants.toml\"")]}}));
     sandbox.file("narrow.toml", grants(b"another"));

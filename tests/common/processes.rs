@@ -45,6 +45,7 @@ pub(crate) fn until<R>(what: &str, mut look: impl FnMut() -> Option<R>) -> R {
 pub(crate) struct Command {
     inner: std::process::Command,
     input: Option<Vec<u8>>,
+    longest: Duration,
 }
 
 impl Command {
@@ -69,7 +70,7 @@ impl Command {
         inner.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Signals sent to the tests' own group must not reach it, nor the other way round.
         std::os::unix::process::CommandExt::process_group(&mut inner, 0);
-        Self { inner, input: None }
+        Self { inner, input: None, longest: LONGEST }
     }
 
     pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -116,6 +117,12 @@ impl Command {
     }
 
     /// As the standard library's, in a group of its parent's, with nothing connected yet.
+    /// It may take this many seconds: it is a compiler.
+    pub(crate) fn longest(mut self, seconds: u64) -> Self {
+        self.longest = Duration::from_secs(seconds);
+        self
+    }
+
     pub(crate) fn into_std(self) -> std::process::Command {
         let mut command = std::process::Command::new(self.inner.get_program());
         command.args(self.inner.get_args()).env_clear();
@@ -140,7 +147,7 @@ impl Command {
         let stderr = Collected::new(child.stderr.take());
         let (sender, ended) = mpsc::channel();
         std::thread::spawn(move || drop(sender.send(child.wait())));
-        Running { shown, pid, stdin, stdout, stderr, ended, status: None, is_over: false }
+        Running { shown, pid, stdin, stdout, stderr, ended, longest: self.longest, status: None, is_over: false }
     }
 
     pub(crate) fn run(self) -> Finished {
@@ -210,6 +217,7 @@ pub(crate) struct Running {
     stdout: Collected,
     stderr: Collected,
     ended: mpsc::Receiver<std::io::Result<ExitStatus>>,
+    longest: Duration,
     status: Option<std::io::Result<ExitStatus>>,
     is_over: bool,
 }
@@ -252,8 +260,8 @@ impl Running {
     }
 
     pub(crate) fn wait(mut self) -> Finished {
-        let Some(status) = self.status.take().or_else(|| self.ended.recv_timeout(LONGEST).ok()) else {
-            self.hangs(&format!("did not end within {} s", LONGEST.as_secs()))
+        let Some(status) = self.status.take().or_else(|| self.ended.recv_timeout(self.longest).ok()) else {
+            self.hangs(&format!("did not end within {} s", self.longest.as_secs()))
         };
         self.is_over = true;
         let all = |collected: &Collected| collected.wait_for("its end", |_, ended| ended);

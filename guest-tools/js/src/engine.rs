@@ -2,15 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::task::Poll;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{AsyncContext, AsyncRuntime, CatchResultExt, Ctx, Error, Module, Promise, Value};
+use rquickjs::runtime::RejectionTracker;
+use rquickjs::{AsyncContext, AsyncRuntime, CatchResultExt, Ctx, Error, Module, Persistent, Promise, Value};
 
 use crate::error::{ScriptError, ScriptErrorKind, Source, Sources};
 use crate::globals;
-use crate::host::Host;
+use crate::host::{Host, Level};
 
 /// What comes before a body on its first line, so that it may `await` and `return`.
 const BODY_OPENS: &str = "(async()=>{";
@@ -34,6 +36,7 @@ impl Default for Limits {
 /// A runtime with one global object.
 pub struct Engine {
     context: AsyncContext,
+    host: Rc<dyn Host>,
     sources: Rc<RefCell<Sources>>,
     interrupted: Rc<Cell<bool>>,
 }
@@ -60,9 +63,35 @@ impl Engine {
         let modules = Modules { host: Rc::clone(&host), sources: Rc::clone(&sources) };
         runtime.set_loader(modules.clone(), modules).await;
         let context = AsyncContext::full(&runtime).await.map_err(no_room)?;
-        let engine = Self { context, sources, interrupted };
+        let engine = Self { context, host: Rc::clone(&host), sources, interrupted };
         let installed = engine.context.with(|ctx| engine.caught(&ctx, globals::install(&ctx, &host))).await;
         installed.map(|()| engine)
+    }
+
+    /// From here on [`crate::Host::console`] hears of promises that fail while nobody looks at them, once it is clear that
+    /// nobody does.
+    pub async fn report_unhandled(&self) {
+        let unhandled: Rc<RefCell<Vec<Unhandled>>> = Rc::default();
+        let (host, sources, interrupted) =
+            (Rc::clone(&self.host), Rc::clone(&self.sources), Rc::clone(&self.interrupted));
+        let tracker: RejectionTracker = Box::new(move |ctx, promise, reason, is_handled| {
+            if is_handled {
+                let is_other = |(known, _): &Unhandled| known.clone().restore(&ctx).is_ok_and(|known| known != promise);
+                unhandled.borrow_mut().retain(is_other);
+                return;
+            }
+            let error = ScriptError::of_thrown(reason, interrupted.get(), &sources.borrow());
+            unhandled.borrow_mut().push((Persistent::save(&ctx, promise), error));
+            let (host, unhandled) = (Rc::clone(&host), Rc::clone(&unhandled));
+            ctx.spawn(async move {
+                // What is about to look at it is a job that runs before this is polled again.
+                yield_once().await;
+                for (_, error) in unhandled.take() {
+                    host.console(Level::Error, &format!("a promise failed and nothing waits for it: {error}"));
+                }
+            });
+        });
+        self.context.runtime().set_host_promise_rejection_tracker(Some(tracker)).await;
     }
 
     /// The global object's context, to add functions of the host to. [`AsyncContext::async_with`] runs promises too.
@@ -120,6 +149,22 @@ impl Engine {
     pub fn caught<T>(&self, ctx: &Ctx<'_>, result: rquickjs::Result<T>) -> Result<T, ScriptError> {
         result.catch(ctx).map_err(|caught| ScriptError::of(caught, self.interrupted.get(), &self.sources.borrow()))
     }
+}
+
+/// A promise that failed, and why.
+type Unhandled = (Persistent<Value<'static>>, ScriptError);
+
+/// Lets everything else have its turn once.
+async fn yield_once() {
+    let mut yielded = false;
+    futures::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The modules of the host.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rquickjs::{CaughtError, Exception, Object};
+use rquickjs::{CaughtError, Exception, Object, Value};
 
 use crate::place::{self, Place};
 
@@ -12,6 +12,9 @@ pub(crate) struct Source {
     /// How many bytes the engine put before the first line.
     pub(crate) offset: u32,
 }
+
+/// What the names of modules begin with that come with a plugin's engine.
+const BUILT_IN: &str = "atoll:";
 
 pub(crate) type Sources = HashMap<String, Source>;
 
@@ -87,6 +90,15 @@ impl ScriptError {
         }
     }
 
+    /// The error that a thrown value stands for.
+    pub(crate) fn of_thrown(thrown: Value<'_>, interrupted: bool, sources: &Sources) -> Self {
+        let caught = match thrown.as_object().and_then(|object| Exception::from_object(object.clone())) {
+            Some(exception) => CaughtError::Exception(exception),
+            None => CaughtError::Value(thrown),
+        };
+        Self::of(caught, interrupted, sources)
+    }
+
     fn of_exception(exception: &Exception<'_>, interrupted: bool, sources: &Sources) -> Self {
         let object: &Object<'_> = exception.as_object();
         let name: String = object.get("name").unwrap_or_default();
@@ -103,6 +115,13 @@ impl ScriptError {
             .into_iter()
             .filter_map(|place| in_source(place, sources))
             .collect();
+        // What comes with the engine is no place that the author of a script knows.
+        let is_own = |place: &&Place| !place.file.starts_with(BUILT_IN);
+        let stack: Box<[Place]> = if stack.iter().any(|place| is_own(&place)) {
+            stack.iter().filter(is_own).cloned().collect()
+        } else {
+            stack
+        };
         let place = stack.first().cloned();
         let frame = place
             .as_ref()

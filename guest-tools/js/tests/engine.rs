@@ -133,6 +133,38 @@ fn modules_come_from_the_host_and_their_errors_name_them() {
 }
 
 #[test]
+fn a_place_of_the_author_counts_before_one_of_what_comes_with_the_engine() {
+    let world = Rc::new(World {
+        modules: HashMap::from([("atoll:it", "export const it = () => { throw new Error('in it'); };")]),
+        ..World::default()
+    });
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    let ran = block_on(async {
+        let engine = Engine::new(host, Limits::default()).await.unwrap();
+        engine.run_module("main.ts", "import { it } from 'atoll:it';\n  it();").await
+    });
+    let error = ran.unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.stack.len()), ("main.ts:2:3: Error: in it", 1));
+}
+
+#[test]
+fn a_promise_that_nobody_waits_for_is_said_and_one_that_is_caught_late_is_not() {
+    let world = Rc::new(World::default());
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    let body =
+        "Promise.reject(new Error('lost'));\nconst late = Promise.reject(new Error('late'));\nlate.catch(() => {});
+        await new Promise(done => setTimeout(done, 5));";
+    block_on(async {
+        let engine = Engine::new(host, Limits::default()).await.unwrap();
+        engine.report_unhandled().await;
+        engine.run_body("main.ts", body).await.unwrap();
+    });
+    let lines = world.lines.borrow();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].0 == Level::Error && lines[0].1.ends_with("main.ts:1:25: Error: lost"), "{lines:?}");
+}
+
+#[test]
 fn timers_run_in_their_order_until_they_are_cleared() {
     let body = "const seen = [];
         setTimeout((a, b) => seen.push(a + b), 20, 'sec', 'ond');

@@ -20,6 +20,8 @@ pub struct Effective {
     plugin: PluginName,
     wanted: Wants,
     granted: Granted,
+    /// The file that it is, if it is a script that is known by that.
+    script: Option<String>,
 }
 
 /// What stands against the manifest.
@@ -73,7 +75,7 @@ impl Effective {
     /// access that the manifest has anywhere; whatever else is in `added` counts for nothing.
     pub fn builtin_with(manifest: &Manifest, added: &Wants) -> Self {
         let granted = Granted::Build { added: Vec::new() };
-        let effective = Self { plugin: manifest.name.clone(), wanted: manifest.wants.clone(), granted };
+        let effective = Self { plugin: manifest.name.clone(), wanted: manifest.wants.clone(), granted, script: None };
         effective.with_granted(added)
     }
 
@@ -83,6 +85,7 @@ impl Effective {
             plugin: manifest.name.clone(),
             wanted: manifest.wants.clone(),
             granted: Granted::User(granted.cloned().unwrap_or_default()),
+            script: None,
         }
     }
 
@@ -105,6 +108,12 @@ impl Effective {
             }
         }
         effective
+    }
+
+    /// It is a script, which the user names by this file.
+    #[must_use]
+    pub fn of_script(self, file: &str) -> Self {
+        Self { script: Some(file.to_owned()), ..self }
     }
 
     /// Whether the plugin is built in.
@@ -402,11 +411,17 @@ impl Effective {
 
     fn denied(&self, capability: Capability, target: String, missing: Missing, way: WayOut) -> Denied {
         let WayOut { wants, flag, table, reason } = way;
-        let command = format!("atoll plugin grant {} {flag}", self.plugin);
+        let command = match &self.script {
+            Some(file) => format!("atoll plugin grant {} {flag}", shell_word(file)),
+            None => format!("atoll plugin grant {} {flag}", self.plugin),
+        };
         let offer = (missing == Missing::Grant && !wants.is_empty())
             .then(|| Box::new(Offer { wants, reason, command: command.clone() }));
         let hint = match (missing, &self.granted) {
             (Missing::Grant, _) => command,
+            (Missing::Manifest, Granted::User(_)) if self.script.is_some() => format!(
+                "its manifest does not ask for it; add {table} to the comment `/* atoll … */` at its start, or to the .toml file beside it, then run {command}"
+            ),
             (Missing::Manifest, Granted::User(_)) => {
                 format!("its plugin.toml does not ask for it; add {table} there, then run {command}")
             }

@@ -242,7 +242,16 @@ impl Grants {
         self.entries.remove(name).is_some()
     }
 
-    /// What the files of a plugin are granted.
+    /// What the files of a plugin are granted. None if what was granted no longer counts, because they have changed.
+    pub fn granted(&self, name: &PluginName, pin: &Pin) -> Option<Wants> {
+        match self.for_plugin(name, pin) {
+            GrantState::Granted(wants) => Some(wants),
+            GrantState::None => Some(Wants::default()),
+            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
+        }
+    }
+
+    /// What the grants say about the files of a plugin.
     pub fn for_plugin(&self, name: &PluginName, pin: &Pin) -> GrantState {
         match self.entries.get(name) {
             None => GrantState::None,

@@ -285,7 +285,8 @@ fn name_of_file(file: &Path) -> Result<PluginName, atoll_caps::PluginNameError> 
 /// Reads what the user named: a component, a script, or a folder with a script or several.
 fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Seen>> {
     let script = |entry: &Path, folder| -> anyhow::Result<Seen> {
-        Ok(Seen::Script(Box::new(Script::read(entry, folder, scripts::name_of(entry)?)?)))
+        let read = Script::read(entry, folder, scripts::name_of(entry)?)?;
+        Ok(Seen::Script(Box::new(Script { place: Some(path.to_owned()), ..read })))
     };
     if path.is_dir() {
         let entries = scripts::entries(path)?;

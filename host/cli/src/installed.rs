@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use atoll_agent::settings::Settings;
-use atoll_caps::{
-    Capability, Digest, DisabledPlugins, GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file,
-};
+use atoll_caps::{Capability, Digest, DisabledPlugins, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
 use atoll_engine::{PluginHost, SeenComponent};
 use atoll_table::{Error, Origin, names::near_matches};
 
@@ -132,7 +130,7 @@ impl Installed {
                 PluginFiles::found(found, component, digest, || embedded, self.name.clone())?
             }
             Kind::Script => {
-                let Script { file, files, manifest, pin } = self.script()?;
+                let Script { file, files, manifest, pin, .. } = self.script()?;
                 let component = files.into_iter().flat_map(|file| file.text.into_bytes()).collect();
                 let source = if self.manifest.exists() { ManifestSource::Beside } else { ManifestSource::InText };
                 PluginFiles { file, component, manifest, manifest_text: None, source, pin }
@@ -284,11 +282,7 @@ impl<C> PluginFiles<C> {
 
     /// What it is granted. `None` if what was granted no longer counts, because the files have changed.
     pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
-        match grants.for_plugin(&self.manifest.name, &self.pin) {
-            GrantState::Granted(wants) => Some(wants),
-            GrantState::None => Some(Wants::default()),
-            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
-        }
+        grants.granted(&self.manifest.name, &self.pin)
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use atoll_caps::{GrantState, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
+use atoll_caps::{Effective, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
 use atoll_engine::{ScriptPlugin, SourceFile, script_manifest, script_pin};
 use atoll_table::{Error, Origin};
 
@@ -32,6 +32,8 @@ pub(crate) struct Script {
     pub(crate) manifest: Manifest,
     /// What its grants have to be pinned to.
     pub(crate) pin: Pin,
+    /// How the user names it who grants it something, if not by its name.
+    pub(crate) place: Option<PathBuf>,
 }
 
 /// Whether a file is a script by its name.
@@ -119,21 +121,19 @@ impl Script {
         let first = files.first().map(|file| file.text.as_str()).unwrap_or_default();
         let (manifest, text) = script_manifest(beside, first, &entry.to_string_lossy(), name)?;
         let pin = script_pin(&files, text.as_deref(), engine)?;
-        Ok(Self { file: entry.to_owned(), files, manifest, pin })
+        Ok(Self { file: entry.to_owned(), files, manifest, pin, place: None })
     }
 
     /// What it is granted. `None` if what was granted no longer counts, because its files have changed.
     pub(crate) fn granted(&self, grants: &Grants) -> Option<Wants> {
-        match grants.for_plugin(&self.manifest.name, &self.pin) {
-            GrantState::Granted(wants) => Some(wants),
-            GrantState::None => Some(Wants::default()),
-            GrantState::Changed { .. } | GrantState::ManifestChanged => None,
-        }
+        grants.granted(&self.manifest.name, &self.pin)
     }
 
     /// What the sandbox loads, with what it may do.
-    pub(crate) fn plugin(self, effective: atoll_caps::Effective, origin: Origin) -> ScriptPlugin {
-        let Self { file, files, manifest, pin } = self;
+    pub(crate) fn plugin(self, effective: Effective, origin: Origin) -> ScriptPlugin {
+        let Self { file, files, manifest, pin, place } = self;
+        let place = place.map_or_else(|| manifest.name.to_string(), |place| place.to_string_lossy().into_owned());
+        let effective = effective.of_script(&place);
         ScriptPlugin { file, files, manifest, effective, pin, origin }
     }
 }

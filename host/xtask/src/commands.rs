@@ -59,7 +59,7 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<ExitCode>
 /// # Errors
 /// Something of ours can not be read or written.
 pub(crate) fn examples(workspace: &Workspace) -> Result<ExitCode> {
-    let failures = example_builds::build(workspace)?;
+    let failures = example_builds::build(workspace, &GuestToolchain::ensure(workspace)?)?;
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    guest_toolchain,
+    guest_toolchain::{self, GuestToolchain},
     process::{self, step},
     workspace::Workspace,
 };
@@ -25,6 +25,8 @@ use crate::{
 const FOLDER: &str = "guest-extensions/examples";
 /// What tests read to say why a language was skipped: one line each, the language in front.
 const SKIPPED: &str = "skipped.txt";
+/// What tests of new projects build with: variables, by language.
+const TOOLCHAINS: &str = "toolchains.json";
 /// How long fetching one toolchain may take.
 const FETCH_TIME: Duration = Duration::from_secs(600);
 /// How long building one example may take.
@@ -56,17 +58,28 @@ struct Toolchain {
     env: Vec<(String, String)>,
 }
 
+impl Toolchain {
+    /// All variables, PATH among them.
+    fn variables(&self) -> Result<Vec<(String, String)>> {
+        let path = process::path_with(&self.path)?;
+        let path = path.into_string().ok().context("PATH is not UTF-8")?;
+        Ok(self.env.iter().cloned().chain([("PATH".to_owned(), path)]).collect())
+    }
+}
+
 /// Builds what has changed. Gives a line for each example that does not build; says what was skipped.
 ///
 /// # Errors
 /// Something of ours can not be read or written.
-pub(crate) fn build(workspace: &Workspace) -> Result<Vec<String>> {
+pub(crate) fn build(workspace: &Workspace, rust: &GuestToolchain) -> Result<Vec<String>> {
     let out = workspace.guest_target().join("examples");
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     let (mut skipped, mut failures) = (String::new(), Vec::new());
+    let mut toolchains = BTreeMap::from([("rust", rust.env.iter().cloned().collect::<BTreeMap<_, _>>())]);
     for language in LANGUAGES {
         match (language.toolchain)(workspace) {
             Ok(toolchain) => {
+                toolchains.insert(language.name, toolchain.variables()?.into_iter().collect());
                 for example in language.examples {
                     if let Err(reason) = one(workspace, &out, &language, example, &toolchain) {
                         failures.push(format!("the example {example} in {}: {reason:#}", language.name));
@@ -84,6 +97,8 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Vec<String>> {
         }
     }
     fs::write(out.join(SKIPPED), skipped).with_context(|| format!("cannot write to {}", out.display()))?;
+    let toolchains = serde_json::to_string_pretty(&toolchains).context("cannot write toolchains as JSON")?;
+    fs::write(out.join(TOOLCHAINS), toolchains).with_context(|| format!("cannot write to {}", out.display()))?;
     for failure in &failures {
         step(failure);
     }
@@ -113,8 +128,7 @@ fn one(workspace: &Workspace, out: &Path, language: &Language, example: &str, to
         .arg(&fresh)
         .current_dir(&workspace.root)
         .env("ATOLL_WIT", &wit)
-        .env("PATH", process::path_with(&toolchain.path)?)
-        .envs(toolchain.env.iter().map(|(name, value)| (name, value)));
+        .envs(toolchain.variables()?);
     let ended = process::bounded(&mut command, BUILD_TIME)?;
     if !ended.success() {
         anyhow::bail!("build.sh failed:\n{}", ended.text.trim_end());
@@ -270,6 +284,21 @@ mod tests {
         assert_ne!(before, of(&other));
         fs::write(folder.path().join("inner/a"), "two").unwrap();
         assert_ne!(before, of(&Toolchain::default()));
+    }
+
+    /// Records have no names in a component: bindings of another contract would link, and read what is not there.
+    #[test]
+    fn committed_bindings_are_of_this_contract() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let made_of = fs::read_to_string(root.join(FOLDER).join("BINDINGS")).unwrap();
+        for line in made_of.lines() {
+            let (digest, file) = line.split_once("  ").unwrap();
+            let bytes = fs::read(root.join("wit").join(file)).unwrap();
+            let now: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            let again = "generate the bindings in examples/c, examples/go and host/cli/templates again, as their READMEs say, \
+                then `sha256sum types.wit extension.wit tools.wit` in wit/ into guest-extensions/examples/BINDINGS";
+            assert_eq!(now, digest, "{file} has changed: {again}");
+        }
     }
 
     #[test]

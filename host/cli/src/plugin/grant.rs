@@ -4,33 +4,44 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use atoll_caps::{
-    Capability, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, ProcessWant, SecretWant,
-    Wants, printable,
+    Capability, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, Pin, ProcessWant,
+    SecretWant, Wants, printable,
 };
 use atoll_engine::Builtin;
 use atoll_table::Error;
 
 use super::{Known, find_any};
-use crate::{arguments::GrantArguments, builtins, installed::PluginFiles, terminal};
+use crate::{
+    arguments::GrantArguments,
+    builtins,
+    scripts::{self, Script},
+    terminal,
+};
 
 pub(super) fn grant(known: &Known, name: &str, what: &GrantArguments) -> anyhow::Result<ExitCode> {
     if let Some(builtin) = builtins::by_name(name) {
         return change_builtin(known, builtin, what, true);
     }
-    let files = find_any(&known.catalog, name)?.read()?;
-    let name = &files.manifest.name;
+    let (manifest, pin) = match script(known, name)? {
+        Some(script) => (script.manifest, script.pin),
+        None => {
+            let files = find_any(&known.catalog, name)?.read()?;
+            (files.manifest, files.pin)
+        }
+    };
+    let name = &manifest.name;
     let wants = wants(what)?;
-    check(&files.manifest, &wants, &what.replace)?;
+    check(&manifest, &wants, &what.replace)?;
     let path = known.directories.grants();
     let (before, granted) = Grants::update(&path, |grants| {
-        let before = grants.for_plugin(name, &files.pin);
+        let before = grants.for_plugin(name, &pin);
         if what.all {
-            grants.grant_all(&files.manifest, &files.pin);
+            grants.grant_all(&manifest, &pin);
         } else {
-            grants.grant(name, &files.pin, &wants);
-            grants.grant_replacing(name, &files.pin, &what.replace);
+            grants.grant(name, &pin, &wants);
+            grants.grant_replacing(name, &pin, &what.replace);
         }
-        (before, describe(grants, &files))
+        (before, describe(grants, &manifest, &pin))
     })?;
     if matches!(before, GrantState::Changed { .. } | GrantState::ManifestChanged) {
         terminal::note(format_args!("{name} has changed; what was granted before is forgotten"));
@@ -42,8 +53,15 @@ pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow
     if let Some(builtin) = builtins::by_name(name) {
         return change_builtin(known, builtin, what, false);
     }
-    let plugin = find_any(&known.catalog, name)?;
-    let name = &plugin.name;
+    // A plugin that can not be read has grants that can be taken away nevertheless.
+    let (name, files) = match script(known, name)? {
+        Some(script) => (script.manifest.name.clone(), Some((script.manifest, script.pin))),
+        None => {
+            let plugin = find_any(&known.catalog, name)?;
+            (plugin.name.clone(), plugin.read().ok().map(|files| (files.manifest, files.pin)))
+        }
+    };
+    let name = &name;
     let wants = wants(what)?;
     let path = known.directories.grants();
     let outcome = Grants::update(&path, |grants| {
@@ -55,14 +73,27 @@ pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow
         }
     })?;
     let grants = Grants::load(&path)?;
-    // A plugin that can not be read has grants that can be taken away nevertheless.
-    let files = plugin.read().ok();
     if let Err(missing) = outcome {
-        let has = files.map(|files| arguments(&grants, &files)).unwrap_or_default();
+        let has = files.map(|(manifest, pin)| arguments(&grants, &manifest, &pin)).unwrap_or_default();
         let way_out = if has.is_empty() { "nothing".to_owned() } else { has.join(" ") };
         return Err(Error::NotFound(format!("{name} is not granted {}; it has: {way_out}", missing.join(", "))).into());
     }
-    show(name.as_str(), &files.map(|files| describe(&grants, &files)).unwrap_or_default())
+    show(name.as_str(), &files.map(|(manifest, pin)| describe(&grants, &manifest, &pin)).unwrap_or_default())
+}
+
+/// The script that a path stands for, if it is one: scripts that a user names for a run are not among the installed plugins.
+fn script(known: &Known, path: &str) -> anyhow::Result<Option<Script>> {
+    let path = known.directories.cwd.join(path);
+    if scripts::is_script(&path) && path.is_file() {
+        return Ok(Some(Script::read(&path, None, scripts::name_of(&path)?)?));
+    }
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    match scripts::entries(&path)?.as_slice() {
+        [entry] => Ok(Some(Script::read(entry, Some(&path), scripts::name_of(entry)?)?)),
+        _ => Ok(None),
+    }
 }
 
 /// A built-in plugin has what its manifest asks for. The user may add directories, and take those away again.
@@ -117,20 +148,20 @@ fn show(name: &str, granted: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 /// What it has, for people.
-fn describe(grants: &Grants, files: &PluginFiles) -> Vec<String> {
-    let mut lines = files.granted(grants).unwrap_or_default().describe();
-    lines.extend(grants.replaces(&files.manifest, &files.pin).iter().map(|tool| format!("replaces: {tool}")));
+fn describe(grants: &Grants, manifest: &Manifest, pin: &Pin) -> Vec<String> {
+    let mut lines = grants.granted(&manifest.name, pin).unwrap_or_default().describe();
+    lines.extend(grants.replaces(manifest, pin).iter().map(|tool| format!("replaces: {tool}")));
     lines
 }
 
 /// What it has, as options of these commands.
-fn arguments(grants: &Grants, files: &PluginFiles) -> Vec<String> {
-    let granted = files.granted(grants).unwrap_or_default();
+fn arguments(grants: &Grants, manifest: &Manifest, pin: &Pin) -> Vec<String> {
+    let granted = grants.granted(&manifest.name, pin).unwrap_or_default();
     if granted == Wants::everything() {
         return vec!["--all".to_owned()];
     }
     let mut options = granted.to_arguments();
-    options.extend(grants.replaces(&files.manifest, &files.pin).iter().map(|tool| format!("--replace {tool}")));
+    options.extend(grants.replaces(manifest, pin).iter().map(|tool| format!("--replace {tool}")));
     options
 }
 
