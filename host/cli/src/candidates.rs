@@ -130,7 +130,8 @@ impl Parts {
     fn named(&self, wanted: &ExtensionArguments, grants: &Grants, candidates: &mut Candidates) -> Vec<String> {
         let mut paths = HashSet::new();
         let mut switched_on = Vec::new();
-        for file in &wanted.named {
+        for named_file in &wanted.named {
+            let file = named_file;
             if let Some(name) = file.to_str().and_then(|text| text.strip_prefix(BUILTIN)) {
                 switched_on.push(name.to_owned());
                 continue;
@@ -161,7 +162,7 @@ impl Parts {
                         let (first, second) = (first.display(), file.display());
                         Err(anyhow::anyhow!("{first} and {second} are both the plugin {name}; leave out one of them"))
                     }
-                    None if wanted.grant_named => Ok(as_trusted(seen, grants)),
+                    None if wanted.granted.as_ref() == Some(named_file) => Ok(as_trusted(seen, grants)),
                     None => Ok(as_named(seen, grants)),
                 };
                 candidates.all.push(Candidate { name, origin: Origin::User, is_named: true, file, plugin });
