@@ -1,6 +1,6 @@
 //! Gives the component the stack that scripts recurse on. Never used where it is built for this machine, for its tests.
 
-/// In bytes; what others have is 1 MiB. Half of it is the script's, see `LIMITS` in `src/runtime.rs`.
+/// In bytes; what others have is 1 MiB. How much of it is the script's says `LIMITS` in `src/runtime.rs`.
 const STACK: u32 = 2 << 20;
 
 fn main() {

@@ -42,9 +42,10 @@ const MAX_CORE_INSTANCES: u32 = 40;
 const MAX_MEMORY: usize = 1 << 32;
 
 /// The stack that compiled code of a plugin may use. Interpreters in a plugin count what they take of their own memory, and
-/// take several times as much of this; it has to be so large that they come to their own bound first, and can say so.
-/// Address space, of which only what is used takes memory.
-const MAX_WASM_STACK: usize = 8 << 20;
+/// take many times as much of this: QuickJS more than eight times for nested arrays of JSON, and for nested parentheses. It
+/// has to be so large that they come to their own bound first, and can say so. It is address space, of which only what is
+/// used takes memory.
+const MAX_WASM_STACK: usize = 24 << 20;
 /// The same with what functions of the host need when they are called at its end.
 const ASYNC_STACK: usize = MAX_WASM_STACK + (2 << 20);
 
