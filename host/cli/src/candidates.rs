@@ -299,7 +299,7 @@ fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Seen>> {
         return entries.iter().map(|entry| script(entry, Some(path))).collect();
     }
     if scripts::is_script(path) {
-        return Ok(vec![script(path, None)?]);
+        return Ok(vec![script(path, scripts::own_folder(path))?]);
     }
     let name = name_of_file(path).context("its file's name can not name a plugin; give it a manifest that does")?;
     let files = PluginFiles::seen(host, path, &path.with_file_name("plugin.toml"), name)?;

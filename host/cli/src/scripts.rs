@@ -86,6 +86,30 @@ fn named_entries(path: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// That what is to be read as a component is none because it is a script, or a folder with one.
+///
+/// # Errors
+/// `unavailable`, with what is done with scripts instead.
+pub(crate) fn refuse(file: &Path) -> Result<(), Error> {
+    let is_folder = file.is_dir() && entries(file).is_ok_and(|found| !found.is_empty());
+    if !(is_script(file) && file.is_file() || is_folder) {
+        return Ok(());
+    }
+    Err(Error::Unavailable(format!(
+        "{} is a script, not a component: scripts are not installed; put its file or folder into ~/.atoll/extensions, or name it for one run with -e",
+        file.display()
+    )))
+}
+
+/// The folder that is a script's own, where its manifest is: that of an `index` with a `plugin.toml` beside it, and without a
+/// manifest of its own name. Any other script is but one file among others.
+pub(crate) fn own_folder(file: &Path) -> Option<&Path> {
+    let folder = file.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+    let is_index = file.file_stem().is_some_and(|stem| stem == "index");
+    let is_own = is_index && folder.join("plugin.toml").is_file() && !file.with_extension("toml").exists();
+    is_own.then_some(folder)
+}
+
 /// The name of a script that does not say its own: that of its file, or of its folder if the file is only its index.
 ///
 /// # Errors

@@ -85,7 +85,7 @@ pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow
 fn script(known: &Known, path: &str) -> anyhow::Result<Option<Script>> {
     let path = known.directories.cwd.join(path);
     if scripts::is_script(&path) && path.is_file() {
-        return Ok(Some(Script::read(&path, None, scripts::name_of(&path)?)?));
+        return Ok(Some(Script::read(&path, scripts::own_folder(&path), scripts::name_of(&path)?)?));
     }
     if !path.is_dir() {
         return Ok(None);

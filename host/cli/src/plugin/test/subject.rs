@@ -64,7 +64,8 @@ impl Subject {
             return Ok(Files::Script(Box::new(script)));
         }
         if scripts::is_script(&self.file) {
-            let script = Script::read(&self.file, None, scripts::name_of(&self.file)?)?;
+            let folder = scripts::own_folder(&self.file);
+            let script = Script::read(&self.file, folder, scripts::name_of(&self.file)?)?;
             return Ok(Files::Script(Box::new(script)));
         }
         let mut files =
