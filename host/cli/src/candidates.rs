@@ -19,7 +19,7 @@ use crate::{
     assemble::Parts,
     builtins,
     extension_files::BUILTIN,
-    installed::{Catalog, Installed, PluginFiles, Seen, add_named, plain_name},
+    installed::{Catalog, Installed, PluginFiles, Seen, Stray, add_named, plain_name},
     scripts::{self, Script},
 };
 
@@ -30,6 +30,8 @@ pub(crate) struct Candidate {
     pub(crate) origin: Origin,
     /// The user named it for this run.
     pub(crate) is_named: bool,
+    /// What the user named, else its file.
+    pub(crate) place: PathBuf,
     /// What it is found by again.
     pub(crate) file: PathBuf,
     /// It, or why it can not be had.
@@ -60,6 +62,10 @@ pub(crate) struct Candidates {
     pub(crate) builtins: Vec<(String, bool)>,
     /// What the user should know.
     pub(crate) notes: Vec<String>,
+    /// Why nothing but what the user named could be looked for, if so.
+    pub(crate) unread: Option<String>,
+    /// Files, and folders with all that is below them, of which it can not be known what they hold, with the reason.
+    pub(crate) unsure: Vec<(PathBuf, String)>,
 }
 
 impl Wanted {
@@ -76,6 +82,14 @@ impl Wanted {
         match &self.plugin {
             ReadPlugin::Component(plugin) => plugin.manifest.name.as_str(),
             ReadPlugin::Script(plugin) => plugin.manifest.name.as_str(),
+        }
+    }
+
+    /// Whether it may turn out to be an extension.
+    pub(crate) fn may_be_extension(&self) -> bool {
+        match &self.plugin {
+            ReadPlugin::Component(plugin) => plugin.component.may_be_extension(),
+            ReadPlugin::Script(_) => true,
         }
     }
 
@@ -141,8 +155,8 @@ impl Parts {
                 Ok(read) => read,
                 Err(error) => {
                     let Ok(name) = name_of_file(&path).or_else(|_| "plugin".parse()) else { continue };
-                    let plugin = Err(error);
-                    candidates.all.push(Candidate { name, origin: Origin::User, is_named: true, file: path, plugin });
+                    let (origin, place, plugin) = (Origin::User, path.clone(), Err(error));
+                    candidates.all.push(Candidate { name, origin, is_named: true, place, file: path, plugin });
                     continue;
                 }
             };
@@ -164,7 +178,8 @@ impl Parts {
                     None if wanted.grant_named => Ok(as_trusted(seen, grants)),
                     None => Ok(as_named(seen, grants)),
                 };
-                candidates.all.push(Candidate { name, origin: Origin::User, is_named: true, file, plugin });
+                let (origin, place) = (Origin::User, path.clone());
+                candidates.all.push(Candidate { name, origin, is_named: true, place, file, plugin });
             }
         }
         switched_on
@@ -175,18 +190,21 @@ impl Parts {
         let mut catalog = match Catalog::read(&self.directories, &self.project, settings) {
             Ok(catalog) => catalog,
             Err(error) => {
-                candidates.notes.push(format!("no plugin of yours is loaded: {error:#}"));
+                candidates.unread = Some(format!("{error:#}"));
                 return;
             }
         };
         candidates.builtins.append(&mut catalog.builtins);
+        candidates.unsure.append(&mut catalog.unsure);
         if !no_extensions {
             let strays = catalog.strays.iter();
-            let left_out =
-                strays.map(|(path, reason)| format!("the plugin in {} is left out: {reason}", path.display()));
+            let left_out = strays
+                .map(|Stray { path, reason, .. }| format!("the plugin in {} is left out: {reason}", path.display()));
             candidates.notes.extend(left_out);
         }
-        let named: HashSet<&str> = candidates.all.iter().map(|candidate| candidate.name.as_str()).collect();
+        // One that can not be had does not say its name, and must not keep another away by that of its file.
+        let readable = candidates.all.iter().filter(|candidate| candidate.plugin.is_ok());
+        let named: HashSet<&str> = readable.map(|candidate| candidate.name.as_str()).collect();
         let mut hidden = Vec::new();
         catalog.plugins.retain(|plugin| {
             // What lies among extensions is left out with them, whatever it is.
@@ -213,7 +231,7 @@ impl Parts {
                 Err(error) => Err(error),
             };
             let (name, origin, file) = (name.clone(), *origin, installed.file());
-            candidates.all.push(Candidate { name, origin, is_named: false, file, plugin });
+            candidates.all.push(Candidate { name, origin, is_named: false, place: file.clone(), file, plugin });
         }
     }
 }

@@ -85,6 +85,9 @@ pub(crate) struct Files {
     pub(crate) found: Vec<Found>,
     /// What looks like one and is none, or what the list says in vain, with the reason.
     pub(crate) left_out: Vec<(PathBuf, String)>,
+    /// Files, and folders with all that is below them, of which it can not be known what they hold, with the reason. What
+    /// was loaded from there has not been taken away.
+    pub(crate) unsure: Vec<(PathBuf, String)>,
     /// Built-in extensions that the list switches on or off, in order.
     pub(crate) builtins: Vec<(String, bool)>,
 }
@@ -164,8 +167,10 @@ pub(crate) fn look(level: Level<'_>) -> Files {
         let (inside, outside) = files.found.into_iter().partition(is_inside);
         files.found = inside;
         let outside: Vec<Found> = outside;
-        let reason = "it leads out of the project; put the file itself there";
-        files.left_out.extend(outside.into_iter().map(|found| (found.entry, reason.to_owned())));
+        for Found { entry, .. } in outside {
+            let reason = "it leads out of the project; put the file itself there";
+            files.leave_unsure(&entry, entry.clone(), reason.to_owned());
+        }
     }
     files
 }
@@ -196,6 +201,12 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 impl Files {
+    /// What is below a path can not be known, for what is wrong with a file.
+    fn leave_unsure(&mut self, below: &Path, file: PathBuf, reason: String) {
+        self.unsure.push((below.to_owned(), format!("{}: {reason}", file.display())));
+        self.left_out.push((file, reason));
+    }
+
     /// What a list names: a file, or a folder that is an extension.
     fn add_named(&mut self, path: &Path) {
         if path.is_dir() {
@@ -227,11 +238,15 @@ impl Files {
 
     /// What lies in a folder of extensions, one level deep.
     fn add_folder(&mut self, folder: &Path) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => return self.leave_unsure(folder, folder.to_owned(), format!("it can not be read: {error}")),
+        };
         let mut entries: Vec<PathBuf> = entries.flatten().take(MOST_ENTRIES + 1).map(|entry| entry.path()).collect();
         if entries.len() > MOST_ENTRIES {
             let reason = format!("it has more than {MOST_ENTRIES} entries, so nothing of it is loaded");
-            return self.left_out.push((folder.to_owned(), reason));
+            return self.leave_unsure(folder, folder.to_owned(), reason);
         }
         entries.sort();
         for path in entries {
@@ -253,7 +268,7 @@ impl Files {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let manifest = folder.join("plugin.toml");
         match package_entries(&folder.join("package.json")) {
-            Err(reason) => return self.left_out.push((folder.join("package.json"), reason)),
+            Err(reason) => return self.leave_unsure(folder, folder.join("package.json"), reason),
             Ok(Some(entries)) => {
                 let several = entries.len() > 1;
                 for entry in entries {
@@ -261,7 +276,7 @@ impl Files {
                     let Some(kind) = Kind::of(&path).filter(|_| path.is_file()) else {
                         let reason = "package.json names it as an extension, and it is none: no component and no \
                                       script is there";
-                        self.left_out.push((path, reason.to_owned()));
+                        self.leave_unsure(folder, path, reason.to_owned());
                         continue;
                     };
                     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -280,7 +295,7 @@ impl Files {
             (Ok(Some(component)), _) => (component, Kind::Component),
             (_, Some(index)) => (index, Kind::Script),
             (Ok(None), None) => return,
-            (Err(reason), None) => return self.left_out.push((folder.to_owned(), reason)),
+            (Err(reason), None) => return self.leave_unsure(folder, folder.to_owned(), reason),
         };
         self.found.push(Found { entry, kind, manifest, name, place, folder: Some(folder.to_owned()) });
     }
