@@ -69,9 +69,9 @@ fn a_component_goes_on_while_its_folder_has_two() {
     let step = json!([{"call": {"tool": "bash", "arguments": {"command": copy}}}]);
     let named = sandbox.puppets(&[
         ("breaker", json!({"commands": {"damage": step}})),
-        ("gate", json!({"events": ["tool-call"], "answers": {"tool-call": [{"block": "GATED"}]}})),
+        ("gate", json!({"events": ["tool-result"], "answers": {"tool-result": [{"patch": {"text": "GATED"}}]}})),
     ]);
-    let call = one_call("ls", &json!({}));
+    let call = one_call("bash", &json!({"command": "echo plain"}));
     let run = sandbox.scripted(&call).args(&named[..2]).args(["/damage", "/reload", "go"]).run().ok();
     assert!(text_of(&sandbox.results()[0]["content"]).contains("GATED"), "{run:#?}");
     assert!(run.stderr.contains("gate goes on as it was") && run.stderr.contains("several components"), "{run:#?}");

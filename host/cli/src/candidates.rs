@@ -18,7 +18,7 @@ use crate::{
     arguments::ExtensionArguments,
     assemble::Parts,
     builtins,
-    extension_files::BUILTIN,
+    extension_files::{self, BUILTIN, Found, Kind},
     installed::{Catalog, Installed, PluginFiles, Seen, Stray, add_named, plain_name},
     scripts::{self, Script},
 };
@@ -74,14 +74,6 @@ impl Wanted {
         match &self.plugin {
             ReadPlugin::Component(plugin) => &plugin.pin,
             ReadPlugin::Script(plugin) => &plugin.pin,
-        }
-    }
-
-    /// Its name.
-    pub(crate) fn name(&self) -> &str {
-        match &self.plugin {
-            ReadPlugin::Component(plugin) => plugin.manifest.name.as_str(),
-            ReadPlugin::Script(plugin) => plugin.manifest.name.as_str(),
         }
     }
 
@@ -299,24 +291,22 @@ fn name_of_file(file: &Path) -> Result<PluginName, atoll_caps::PluginNameError> 
     plain_name(&file.file_stem().unwrap_or_default().to_string_lossy()).parse()
 }
 
-/// Reads what the user named: a component, a script, or a folder with a script or several.
+/// Reads what the user named: a component, a script, or a folder with an extension or several.
 fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Seen>> {
-    let script = |entry: &Path, folder| -> anyhow::Result<Seen> {
-        let read = Script::read(entry, folder, scripts::name_of(entry)?)?;
-        Ok(Seen::Script(Box::new(Script { place: Some(path.to_owned()), ..read })))
-    };
-    if path.is_dir() {
-        let entries = scripts::entries(path)?;
-        if entries.is_empty() {
-            let shown = path.display();
-            anyhow::bail!(Error::NotFound(format!(
-                "{shown} holds no script: there is no index.ts, no index.js, and no package.json that names one"
-            )));
-        }
-        return entries.iter().map(|entry| script(entry, Some(path))).collect();
-    }
-    if scripts::is_script(path) {
-        return Ok(vec![script(path, None)?]);
+    if path.is_dir() || scripts::is_script(path) {
+        let all = extension_files::named(path)?;
+        let several = all.len() > 1;
+        let seen = |found: &Found| -> anyhow::Result<Seen> {
+            if found.kind == Kind::Component {
+                let name = plain_name(&found.name).parse().context("its folder's name can not name a plugin")?;
+                let files = PluginFiles::seen(host, &found.entry, &found.manifest, name)?;
+                return Ok(Seen::Component(Box::new(files)));
+            }
+            // Each of several is granted what it needs by itself.
+            let place = if several { &found.entry } else { path };
+            Ok(Seen::Script(Box::new(Script { place: Some(place.to_owned()), ..Script::found(found)? })))
+        };
+        return all.iter().map(seen).collect();
     }
     let name = name_of_file(path).context("its file's name can not name a plugin; give it a manifest that does")?;
     let files = PluginFiles::seen(host, path, &path.with_file_name("plugin.toml"), name)?;

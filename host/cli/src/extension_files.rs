@@ -10,6 +10,7 @@ use std::{
 };
 
 use atoll_caps::read_small_file;
+use atoll_table::Error;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 
@@ -17,6 +18,8 @@ use crate::scripts;
 
 /// So many entries of a folder are looked at. More is no folder of extensions.
 const MOST_ENTRIES: usize = 1_000;
+/// So many folders above a file are looked at for the package that it belongs to.
+const MOST_ABOVE: usize = 4;
 /// What the name of a built-in extension stands behind in a list.
 pub(crate) const BUILTIN: &str = "builtin:";
 
@@ -270,28 +273,13 @@ impl Files {
         match package_entries(&folder.join("package.json")) {
             Err(reason) => return self.leave_unsure(folder, folder.join("package.json"), reason),
             Ok(Some(entries)) => {
-                let several = entries.len() > 1;
-                for entry in entries {
-                    let path = folder.join(&entry);
-                    let Some(kind) = Kind::of(&path).filter(|_| path.is_file()) else {
-                        let reason = "package.json names it as an extension, and it is none: no component and no \
-                                      script is there";
-                        self.leave_unsure(folder, path, reason.to_owned());
-                        continue;
-                    };
-                    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                    let name = if several { format!("{name}-{stem}") } else { name.clone() };
-                    let manifest = if several { path.with_extension("toml") } else { manifest.clone() };
-                    let folder = Some(folder.to_owned());
-                    self.found.push(Found { entry: path, kind, manifest, name, place, folder });
-                }
+                self.add_entries(folder, &entries, place);
                 return;
             }
             Ok(None) => {}
         }
-        let index = || ["index.ts", "index.js"].map(|name| folder.join(name)).into_iter().find(|path| path.is_file());
         let component = if manifest.is_file() { only_component(folder) } else { Ok(None) };
-        let (entry, kind) = match (component, index()) {
+        let (entry, kind) = match (component, index_of(folder)) {
             (Ok(Some(component)), _) => (component, Kind::Component),
             (_, Some(index)) => (index, Kind::Script),
             (Ok(None), None) => return,
@@ -300,11 +288,125 @@ impl Files {
         self.found.push(Found { entry, kind, manifest, name, place, folder: Some(folder.to_owned()) });
     }
 
+    /// What a package.json names. Each has a manifest of its own if there are several.
+    fn add_entries(&mut self, folder: &Path, named: &[PathBuf], place: Place) {
+        let entries: Vec<PathBuf> = named.iter().flat_map(|entry| entries_at(&folder.join(entry))).collect();
+        let within = folder.canonicalize();
+        for path in &entries {
+            let Some(kind) = Kind::of(path).filter(|_| path.is_file()) else {
+                let reason =
+                    "package.json names it as an extension, and it is none: no component and no script is there";
+                self.leave_unsure(folder, path.clone(), reason.to_owned());
+                continue;
+            };
+            let is_inside = |real: PathBuf| within.as_ref().is_ok_and(|within| real.starts_with(within));
+            if !path.canonicalize().is_ok_and(is_inside) {
+                let reason = "package.json names it, and it leads out of its folder; put the file itself there";
+                self.leave_unsure(folder, path.clone(), reason.to_owned());
+                continue;
+            }
+            let mut name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let mut manifest = folder.join("plugin.toml");
+            if entries.len() > 1 {
+                name = format!("{name}-{}", name_of_file(path));
+                manifest = path.with_extension("toml");
+            }
+            self.found.push(Found {
+                entry: path.clone(),
+                kind,
+                manifest,
+                name,
+                place,
+                folder: Some(folder.to_owned()),
+            });
+        }
+    }
+
     /// Leaves the first of each file, whatever names lead to it.
     fn deduplicate(&mut self) {
         let mut known = std::collections::HashSet::new();
         self.found.retain(|found| known.insert(found.entry.canonicalize().unwrap_or_else(|_| found.entry.clone())));
     }
+}
+
+/// What a path that the user names for a run stands for: a file, or a folder that is an extension, or several. What it gives
+/// is the same that lists and folders of extensions make of it, but that an index is called by its folder.
+///
+/// # Errors
+/// If it is none, or if one of several is none.
+pub(crate) fn named(path: &Path) -> Result<Vec<Found>, Error> {
+    // Without `.` in it, and with a name to call it by.
+    let mut path: PathBuf = path.components().collect();
+    if path.file_name().is_none() {
+        path = path.canonicalize().unwrap_or(path);
+    }
+    if !path.is_dir()
+        && let Some(found) = of_package(&path)?
+    {
+        return Ok(vec![found]);
+    }
+    let mut files = Files::default();
+    files.add_named(&path);
+    if let Some((path, reason)) = files.left_out.into_iter().next() {
+        let said = match reason.strip_prefix("it ") {
+            Some(rest) => format!("{} {rest}", path.display()),
+            None => format!("{}: {reason}", path.display()),
+        };
+        return Err(if path.exists() { Error::Failed(said) } else { Error::NotFound(said) });
+    }
+    for found in files.found.iter_mut().filter(|found| found.folder.is_none()) {
+        found.name = name_of_file(&found.entry);
+    }
+    Ok(files.found)
+}
+
+/// That a folder is several extensions, with what to name instead.
+pub(crate) fn several_entries(folder: &Path, several: &[Found]) -> String {
+    let entries: Vec<String> = several.iter().map(|found| found.entry.display().to_string()).collect();
+    format!("{} holds {} extensions; name one of them: {}", folder.display(), several.len(), entries.join(", "))
+}
+
+/// The extension that a file is the entry of, if the package.json that is nearest to it says so.
+fn of_package(file: &Path) -> Result<Option<Found>, Error> {
+    for folder in file.ancestors().skip(1).take(MOST_ABOVE) {
+        let package = folder.join("package.json");
+        if package.symlink_metadata().is_err() {
+            continue;
+        }
+        let failed = |reason: String| Error::Failed(format!("{}: {reason}", package.display()));
+        let Some(entries) = package_entries(&package).map_err(failed)? else { return Ok(None) };
+        let mut files = Files::default();
+        files.add_entries(folder, &entries, Place::Settings);
+        return Ok(files.found.into_iter().find(|found| is_at(found, file)).filter(|found| found.entry.is_file()));
+    }
+    Ok(None)
+}
+
+/// What a file is called: by its stem, or by its folder if it is only an index.
+fn name_of_file(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default();
+    let folder = file.parent().and_then(Path::file_name).filter(|_| stem == "index");
+    folder.unwrap_or(stem).to_string_lossy().into_owned()
+}
+
+/// What a name in a package.json stands for: a file, or the index of a folder, else the scripts in it.
+fn entries_at(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    if let Some(index) = index_of(path) {
+        return vec![index];
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().take(MOST_ENTRIES).map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|file| file.is_file() && scripts::is_script(file)).collect();
+    files.sort();
+    // So that it is said that it holds none.
+    if files.is_empty() { vec![path.to_owned()] } else { files }
+}
+
+/// The script that a folder begins with.
+fn index_of(folder: &Path) -> Option<PathBuf> {
+    ["index.ts", "index.js"].map(|name| folder.join(name)).into_iter().find(|path| path.is_file())
 }
 
 /// The one component of a folder: `plugin.wasm`, else the only one.

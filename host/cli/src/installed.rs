@@ -153,9 +153,7 @@ impl Installed {
     }
 
     fn script(&self) -> anyhow::Result<Script> {
-        let mut script = Script::read(&self.entry, self.own.as_deref(), self.name.clone())?;
-        script.manifest.name = self.name.clone();
-        Ok(script)
+        Script::read(&self.entry, self.own.as_deref(), &self.manifest, self.name.clone())
     }
 }
 
