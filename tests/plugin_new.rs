@@ -9,6 +9,10 @@ use crate::common::{Command, Finished, Sandbox, is_long, plugins::workspace_root
 
 /// How to build in a language: variables, as the build of the examples has them. None if it was not found.
 fn toolchain(language: &str) -> Option<Vec<(String, String)>> {
+    // The program has all that a script needs.
+    if language == "ts" {
+        return Some(Vec::new());
+    }
     let examples = workspace_root().join("target/guests/examples");
     let text = fs::read_to_string(examples.join("toolchains.json")).unwrap_or_default();
     let all: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -53,7 +57,7 @@ fn new_project_passes(language: &str, kind: &str) {
     assert!(run.stdout.contains(&format!("cd {name}")), "{run:#?}");
     let project = sandbox.work().join(&name);
     let file = if language == "ts" {
-        "index.ts"
+        "."
     } else {
         // The versions that were tried, and which are here without a network.
         if language == "rust" {
@@ -63,7 +67,12 @@ fn new_project_passes(language: &str, kind: &str) {
         build.cwd(project.clone()).arg("build.sh").longest(600).run().ok();
         "plugin.wasm"
     };
-    let run = played(&sandbox, &project, file).ok();
+    let run = played(&sandbox, &project, file);
+    if is_late(&run) {
+        skipped(&format!("a new project in {language}: this machine is too busy to compile it in time"));
+        return;
+    }
+    let run = run.ok();
     assert!(run.stdout.contains("first.toml"), "{run:#?}");
     if kind == "tool" && language == "rust" {
         works_as_the_guide_says(&sandbox, &project);
@@ -94,6 +103,11 @@ fn broken_test_fails(sandbox: &Sandbox, project: &Path, file: &str) {
     played(sandbox, project, file).code(1);
 }
 
+/// Whether the component took longer to compile than the program waits.
+fn is_late(run: &Finished) -> bool {
+    run.stdout.contains("timeout: ") && run.stdout.contains(" to compile")
+}
+
 /// The scenarios of a project. A component with a whole language in it takes long to compile, so what was compiled is kept;
 /// and on a busy machine longer than the program waits, so it is tried again.
 fn played(sandbox: &Sandbox, project: &Path, file: &str) -> Finished {
@@ -105,9 +119,9 @@ fn played(sandbox: &Sandbox, project: &Path, file: &str) -> Finished {
     let tries = std::iter::repeat_with(play).take(4);
     let mut last = None;
     for run in tries {
-        let is_late = run.stdout.contains("to compile");
+        let late = is_late(&run);
         last = Some(run);
-        if !is_late {
+        if !late {
             break;
         }
     }
@@ -123,6 +137,13 @@ fn first_of<'a>(kinds: &'a [&'a str]) -> &'a [&'a str] {
 fn a_new_project_in_rust_passes_its_own_test() {
     for kind in ["tool", "extension", "provider"] {
         new_project_passes("rust", kind);
+    }
+}
+
+#[test]
+fn a_new_project_in_typescript_passes_its_own_test() {
+    for kind in ["tool", "extension"] {
+        new_project_passes("ts", kind);
     }
 }
 

@@ -562,3 +562,30 @@ fn the_scenario_of_the_guide_is_one() {
     let (about, steps) = scenario.split_once("\n\n").unwrap();
     played(&format!("{about}\n{gate}\n{steps}")).ok();
 }
+
+#[test]
+fn a_script_is_tested_as_a_component_is() {
+    let sandbox = Sandbox::new();
+    let script = r#"
+export default function (atoll) {
+    atoll.on("tool_call", (event) => {
+        console.log("looked at", event.toolName);
+        if (event.toolName === "bash" && event.input.command.includes("rm -rf")) {
+            return { block: true, reason: "no rm -rf here" };
+        }
+    });
+    atoll.registerCommand("hello", { handler: async (words: string, ctx: any) => ctx.ui.notify(`hi ${words}`, "info") });
+}
+"#;
+    let file = sandbox.file("gate.ts", script);
+    sandbox.file(
+        "tests/gate.toml",
+        "[[step]]\nevent = \"tool-call\"\nfields = { tool = \"bash\", arguments = { command = \"rm -rf /\" } }\n\
+         expect = { block = \"no rm -rf*\", log = [\"looked at bash\"] }\n\
+         [[step]]\ncommand = \"hello\"\narguments = \"you\"\nexpect.notify = [\"hi you\"]\n",
+    );
+    test(&sandbox, &file).run().ok();
+    sandbox.file("tests/gate.toml", "[[step]]\ncommand = \"hello\"\nexpect.notify = [\"bye\"]\n");
+    let said = test(&sandbox, &file).run().code(1).stdout;
+    assert!(said.contains("`notify` differs\n    -bye\n    +info: hi"), "{said}");
+}

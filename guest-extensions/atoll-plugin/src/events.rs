@@ -243,6 +243,51 @@ events! {
         /// Its title.
         title: String,
     }
+    /// Whether the project is trusted is about to be decided. Answer with a [`ProjectTrustReply`].
+    ProjectTrust = "project-trust" {
+        /// Its directory.
+        cwd: String,
+    }
+    /// Skills, templates and themes are about to be looked for. Answer with a [`ResourcesDiscoverReply`].
+    ResourcesDiscover = "resources-discover" {
+        /// Where.
+        cwd: String,
+        /// `startup` or `reload`.
+        reason: String,
+    }
+    /// Headers are about to be sent to a model's server. Answer with a [`HeadersReply`].
+    BeforeProviderHeaders = "before-provider-headers" {
+        /// The headers, by name.
+        headers: Map<String, Value>,
+    }
+    /// A provider is about to be asked. Answer with a [`PayloadReply`].
+    BeforeProviderRequest = "before-provider-request" {
+        /// What it is asked.
+        payload: Value,
+    }
+    /// A model's server has answered.
+    AfterProviderResponse = "after-provider-response" {
+        /// The status.
+        status: u16,
+        /// Its headers, by name.
+        headers: Map<String, Value>,
+    }
+    /// A piece of a model's answer came.
+    ProviderStreamEvent = "provider-stream-event" {
+        /// The provider.
+        provider: String,
+        /// The wire format.
+        api: String,
+        /// The model.
+        model: String,
+        /// The piece.
+        data: Value,
+    }
+    /// The servers that extensions have added are others now.
+    McpServersChange = "mcp-servers-change" {
+        /// All of them.
+        servers: Value,
+    }
     /// The user runs a command line of their own. Answer with a [`UserBashReply`], or block it.
     UserBash = "user-bash" {
         /// The line.
@@ -326,6 +371,32 @@ replies! {
         entries: Vec<Value>,
         /// There is to be one more request.
         r#continue: bool,
+    }
+    /// Whether a project is trusted.
+    ProjectTrustReply {
+        /// `yes`, `no` or `undecided`.
+        trusted: String,
+        /// It is to be saved.
+        remember: bool,
+    }
+    /// More places to look at.
+    ResourcesDiscoverReply {
+        /// Of skills.
+        skill_paths: Vec<String>,
+        /// Of templates.
+        prompt_paths: Vec<String>,
+        /// Of themes.
+        theme_paths: Vec<String>,
+    }
+    /// Headers to set, or with `null` to take away.
+    HeadersReply {
+        /// By name.
+        headers: Map<String, Value>,
+    }
+    /// What the provider is asked instead.
+    PayloadReply {
+        /// The payload.
+        payload: Value,
     }
     /// What stands for having run the user's command line.
     UserBashReply {

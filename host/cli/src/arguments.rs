@@ -72,9 +72,9 @@ pub(crate) struct ExtensionArguments {
     /// Options that the program does not know.
     #[arg(skip)]
     pub(crate) unknown: Vec<UnknownOption>,
-    /// Those of -e are granted all that their manifests ask for.
+    /// The one of -e that is granted all that its manifest asks for.
     #[arg(skip)]
-    pub(crate) grant_named: bool,
+    pub(crate) granted: Option<PathBuf>,
 }
 
 impl ExtensionArguments {

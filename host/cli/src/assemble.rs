@@ -27,6 +27,7 @@ use crate::{
     candidates::{Candidate, Candidates, named_failure},
     directories::Directories,
     exit,
+    extension_files::Unsure,
     host_facts::PluginSettings,
     loaded::{Loaded, Plugins, register},
     person::Person,
@@ -216,8 +217,11 @@ impl Parts {
     /// Loads the plugins that are not built in, beside each other.
     /// Gives also what was said of others.
     async fn others(&self, wanted: &ExtensionArguments) -> anyhow::Result<(Vec<Loaded>, Told)> {
-        let Candidates { mut all, builtins, mut notes, unread, .. } =
+        let Candidates { mut all, builtins, mut notes, unread, unsure } =
             self.candidates(wanted, &self.settings, &self.grants()).await;
+        if !wanted.no_extensions {
+            notes.extend(unsure.iter().map(Unsure::note));
+        }
         notes.extend(unread.map(|reason| format!("no plugin of yours is loaded: {reason}")));
         if let Some(at) = all.iter().position(|candidate| candidate.is_named && candidate.plugin.is_err())
             && let Err(error) = all.swap_remove(at).plugin

@@ -18,7 +18,7 @@ use crate::{
     arguments::ExtensionArguments,
     assemble::Parts,
     builtins,
-    extension_files::{self, BUILTIN, Found, Kind},
+    extension_files::{self, BUILTIN, Found, Kind, Unsure},
     installed::{Catalog, Installed, PluginFiles, Seen, Stray, add_named, plain_name},
     scripts::{self, Script},
 };
@@ -64,8 +64,8 @@ pub(crate) struct Candidates {
     pub(crate) notes: Vec<String>,
     /// Why nothing but what the user named could be looked for, if so.
     pub(crate) unread: Option<String>,
-    /// Files, and folders with all that is below them, of which it can not be known what they hold, with the reason.
-    pub(crate) unsure: Vec<(PathBuf, String)>,
+    /// Of what it can not be known what it holds. That is no note yet.
+    pub(crate) unsure: Vec<Unsure>,
 }
 
 impl Wanted {
@@ -136,7 +136,8 @@ impl Parts {
     fn named(&self, wanted: &ExtensionArguments, grants: &Grants, candidates: &mut Candidates) -> Vec<String> {
         let mut paths = HashSet::new();
         let mut switched_on = Vec::new();
-        for file in &wanted.named {
+        for named_file in &wanted.named {
+            let file = named_file;
             if let Some(name) = file.to_str().and_then(|text| text.strip_prefix(BUILTIN)) {
                 switched_on.push(name.to_owned());
                 continue;
@@ -167,7 +168,7 @@ impl Parts {
                         let (first, second) = (first.display(), file.display());
                         Err(anyhow::anyhow!("{first} and {second} are both the plugin {name}; leave out one of them"))
                     }
-                    None if wanted.grant_named => Ok(as_trusted(seen, grants)),
+                    None if wanted.granted.as_ref() == Some(named_file) => Ok(as_trusted(seen, grants)),
                     None => Ok(as_named(seen, grants)),
                 };
                 let (origin, place) = (Origin::User, path.clone());
@@ -187,13 +188,11 @@ impl Parts {
             }
         };
         candidates.builtins.append(&mut catalog.builtins);
-        candidates.unsure.append(&mut catalog.unsure);
         if !no_extensions {
-            let strays = catalog.strays.iter();
-            let left_out = strays
-                .map(|Stray { path, reason, .. }| format!("the plugin in {} is left out: {reason}", path.display()));
-            candidates.notes.extend(left_out);
+            let is_unsure = |stray: &&Stray| catalog.unsure.iter().any(|unsure| unsure.file == stray.path);
+            candidates.notes.extend(catalog.strays.iter().filter(|stray| !is_unsure(stray)).map(Stray::note));
         }
+        candidates.unsure.append(&mut catalog.unsure);
         // One that can not be had does not say its name, and must not keep another away by that of its file.
         let readable = candidates.all.iter().filter(|candidate| candidate.plugin.is_ok());
         let named: HashSet<&str> = readable.map(|candidate| candidate.name.as_str()).collect();

@@ -88,11 +88,29 @@ pub(crate) struct Files {
     pub(crate) found: Vec<Found>,
     /// What looks like one and is none, or what the list says in vain, with the reason.
     pub(crate) left_out: Vec<(PathBuf, String)>,
-    /// Files, and folders with all that is below them, of which it can not be known what they hold, with the reason. What
-    /// was loaded from there has not been taken away.
-    pub(crate) unsure: Vec<(PathBuf, String)>,
+    /// Of what it can not be known what it holds. Each is left out, too.
+    pub(crate) unsure: Vec<Unsure>,
     /// Built-in extensions that the list switches on or off, in order.
     pub(crate) builtins: Vec<(String, bool)>,
+}
+
+/// A file, or a folder with all that is below it, of which it can not be known what it holds. What was loaded from there has
+/// not been taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsure {
+    /// It.
+    pub(crate) below: PathBuf,
+    /// What is wrong: it, or a file in it.
+    pub(crate) file: PathBuf,
+    /// Why it is.
+    pub(crate) reason: String,
+}
+
+impl Unsure {
+    /// That what it holds is left out, for people.
+    pub(crate) fn note(&self) -> String {
+        format!("the plugin in {} is left out: {}", self.file.display(), self.reason)
+    }
 }
 
 /// What an entry of a list says.
@@ -206,7 +224,7 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
 impl Files {
     /// What is below a path can not be known, for what is wrong with a file.
     fn leave_unsure(&mut self, below: &Path, file: PathBuf, reason: String) {
-        self.unsure.push((below.to_owned(), format!("{}: {reason}", file.display())));
+        self.unsure.push(Unsure { below: below.to_owned(), file: file.clone(), reason: reason.clone() });
         self.left_out.push((file, reason));
     }
 

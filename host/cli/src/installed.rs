@@ -12,7 +12,7 @@ use atoll_table::{Error, Origin, names::near_matches};
 use crate::{
     builtins,
     directories::Directories,
-    extension_files::{self, Files, Kind, Level, Place},
+    extension_files::{self, Files, Kind, Level, Place, Unsure},
     project::Project,
     scripts::Script,
 };
@@ -338,6 +338,13 @@ pub(crate) struct Stray {
     pub(crate) origin: Origin,
 }
 
+impl Stray {
+    /// That it is left out, for people.
+    pub(crate) fn note(&self) -> String {
+        format!("the plugin in {} is left out: {}", self.path.display(), self.reason)
+    }
+}
+
 /// Every plugin that is there.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
@@ -346,8 +353,8 @@ pub(crate) struct Catalog {
     pub(crate) plugins: Vec<Installed>,
     /// Folders and files that hold none.
     pub(crate) strays: Vec<Stray>,
-    /// Files, and folders with all that is below them, of which it can not be known what they hold, with the reason.
-    pub(crate) unsure: Vec<(PathBuf, String)>,
+    /// Of what it can not be known what it holds. Each is among the strays, too.
+    pub(crate) unsure: Vec<Unsure>,
     /// Built-in extensions that the settings switch on or off, the last word last.
     pub(crate) builtins: Vec<(String, bool)>,
 }
@@ -395,7 +402,7 @@ impl Catalog {
             Ok(found) => found,
             Err(error) => {
                 let (path, reason) = (parent.to_owned(), format!("it can not be read: {error}"));
-                self.unsure.push((path.clone(), format!("{}: {reason}", path.display())));
+                self.unsure.push(Unsure { below: path.clone(), file: path.clone(), reason: reason.clone() });
                 return self.strays.push(Stray { path, reason, origin });
             }
         };

@@ -75,7 +75,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             None => print_mode::run(arguments.prompt, trust, extensions).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,
             Some(Command::Tool { command }) => tool_command::run(command, trust, &extensions).await,
-            Some(Command::Plugin { command }) => plugin::run(command, trust, extensions).await,
+            Some(Command::Plugin { command }) => plugin::run(command, trust).await,
             Some(Command::Trust { command }) => trust_command::run(&command, trust),
             Some(Command::Doctor { json }) => doctor::run(json, trust, &extensions).await,
             Some(Command::Completions { .. }) => Ok(ExitCode::SUCCESS),

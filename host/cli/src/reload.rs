@@ -14,6 +14,7 @@ use crate::{
     arguments::ExtensionArguments,
     assembled::Assembled,
     candidates::{Candidate, Candidates, Wanted, named_failure},
+    extension_files::Unsure,
     loaded::Loaded,
     settings_of::Said,
     terminal,
@@ -158,7 +159,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of(before: &[Arc<Loaded>], all: Vec<Candidate>, unsure: &[(PathBuf, String)]) -> Self {
+    fn of(before: &[Arc<Loaded>], all: Vec<Candidate>, unsure: &[Unsure]) -> Self {
         let (found, missed): (Vec<_>, Vec<_>) =
             before.iter().cloned().partition(|loaded| all.iter().any(|candidate| loaded.is_of(candidate)));
         let (mut held, mut missing) = (Vec::new(), Vec::new());
@@ -189,10 +190,18 @@ impl Pairs {
     }
 }
 
+impl Unsure {
+    /// Whether a plugin was loaded from there.
+    fn is_about(&self, loaded: &Loaded) -> bool {
+        loaded.file().starts_with(&self.below)
+    }
+}
+
 /// Why it can not be known whether the file of a plugin is still meant to be loaded, if so.
-fn why_unsure(loaded: &Loaded, unsure: &[(PathBuf, String)]) -> Option<String> {
+fn why_unsure(loaded: &Loaded, unsure: &[Unsure]) -> Option<String> {
     let file = loaded.file();
-    let known = unsure.iter().find(|(below, _)| file.starts_with(below)).map(|(_, reason)| reason.clone());
+    let known = unsure.iter().find(|unsure| unsure.is_about(loaded));
+    let known = known.map(|Unsure { file, reason, .. }| format!("{}: {reason}", file.display()));
     let unseen =
         || file.try_exists().err().map(|error| format!("{}: it can not be looked at: {error}", file.display()));
     known.or_else(unseen)
@@ -224,13 +233,17 @@ impl Inner {
         let Candidates { all, builtins, notes, unsure, .. } = candidates;
         self.assembled.plugin_settings.set(settings.plugin_settings.clone());
         parts.host.set_user_limits(settings.limits.clone());
-        for note in notes {
+        let Pairs { pairs, held, gone } = Pairs::of(&before, all, &unsure);
+        // Of what goes on it is said that it does.
+        let is_told =
+            |unsure: &&Unsure| self.wanted.no_extensions || held.iter().any(|(loaded, _)| unsure.is_about(loaded));
+        let left_out = unsure.iter().filter(|unsure| !is_told(unsure)).map(Unsure::note);
+        for note in notes.into_iter().chain(left_out) {
             if !shown.contains(&note) {
                 terminal::note(&note);
                 shown.push(note);
             }
         }
-        let Pairs { pairs, held, gone } = Pairs::of(&before, all, &unsure);
         let mut after: Vec<Arc<Loaded>> = Vec::new();
         let mut outcomes = Vec::new();
         for (mut old, candidate) in pairs {

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_caps::LimitName;
+use atoll_caps::{Capability, LimitName};
 use atoll_table::{
     Error, Origin, Tool, ToolRunner,
     extension::{Completion, Event, EventKind, Extension, FailureReport, Outcome, StartReason, Subscription, Who},
@@ -27,6 +27,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::{
     actor::{Actor, Home, Job, Recipe},
+    audit::{Uses, Verdict},
     call::Clock,
     convert,
     live_tools::LiveTools,
@@ -296,8 +297,33 @@ impl Inner {
         if let Outcome::Patch(ResultPatch { content, details, structured, .. }) = &mut outcome {
             context.redact_parts(content.as_deref_mut().unwrap_or_default(), [details, structured]);
         }
+        if let Some(kind) = kind {
+            check_change(context, kind, &outcome)?;
+        }
         Ok(outcome)
     }
+}
+
+/// Whether an extension may answer so. To change what runs or what the model reads is as good as doing it, so one of a
+/// project needs for it what it would need to do it itself. To stop a call takes nothing.
+fn check_change(context: &PluginContext, kind: EventKind, outcome: &Outcome) -> Result<(), Error> {
+    let capability = match outcome {
+        Outcome::Pass | Outcome::Block { .. } => return Ok(()),
+        Outcome::Rewrite(_) | Outcome::Patch(_) => Capability::Table,
+        Outcome::Transform { .. } | Outcome::Handled | Outcome::Reply(_) => Capability::Session,
+    };
+    if context.origin != Origin::Project || !kind.is_asked() {
+        return Ok(());
+    }
+    let checked = context.effective().check(capability);
+    let verdict = if checked.is_ok() { Verdict::Allowed } else { Verdict::Denied };
+    Uses::new(context.shared.audit.get().cloned(), &context.name, None, false).used(
+        capability.as_str(),
+        outcome.name(),
+        kind.as_str(),
+        verdict,
+    );
+    checked.map_err(|denied| convert::denied(&denied))
 }
 
 /// A place among the events that nobody waits for.

@@ -24,11 +24,7 @@ pub(crate) struct Developed {
     seen: Seen,
 }
 
-pub(super) async fn run(
-    arguments: DevArguments,
-    trust: TrustArguments,
-    extensions: ExtensionArguments,
-) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(arguments: DevArguments, trust: TrustArguments) -> anyhow::Result<ExitCode> {
     let DevArguments { file, prompts, model, grant } = arguments;
     let path = std::path::absolute(&file)?;
     if !path.exists() {
@@ -37,8 +33,8 @@ pub(super) async fn run(
     }
     let watched = Watched::new(&path);
     let developed = Developed { seen: watched.look(), watched, file: file.clone() };
-    let named = [file].into_iter().chain(extensions.named).collect();
-    let extensions = ExtensionArguments { named, grant_named: grant, ..extensions };
+    let granted = grant.then(|| file.clone());
+    let extensions = ExtensionArguments { named: vec![file], granted, ..ExtensionArguments::default() };
     let arguments = PromptArguments {
         print: true,
         mode: Mode::Text,

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use atoll_caps::Grants;
 
 use crate::{
-    arguments::{ExtensionArguments, PluginCommand, TrustArguments},
+    arguments::{PluginCommand, TrustArguments},
     builtins,
     directories::Directories,
     installed::{Catalog, Installed, not_found},
@@ -32,11 +32,7 @@ use crate::{
     terminal,
 };
 
-pub(crate) async fn run(
-    command: PluginCommand,
-    trust: TrustArguments,
-    extensions: ExtensionArguments,
-) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: PluginCommand, trust: TrustArguments) -> anyhow::Result<ExitCode> {
     match command {
         PluginCommand::List { json } => list::run(&Known::new(trust, !json)?, json),
         PluginCommand::Inspect { plugin, json } => inspect::run(&plugin, json, trust).await,
@@ -49,7 +45,7 @@ pub(crate) async fn run(
         PluginCommand::Revoke { name, what } => grant::revoke(&Known::new(trust, true)?, &name, &what),
         PluginCommand::Verify { names, json } => verify::run(&names, json, trust).await,
         PluginCommand::Pack { component, manifest, output } => pack::run(&component, &manifest, output.as_deref()),
-        PluginCommand::Dev(arguments) => dev::run(arguments, trust, extensions).await,
+        PluginCommand::Dev(arguments) => dev::run(arguments, trust).await,
         PluginCommand::Test { plugin, scenarios, json } => test::run(&plugin, scenarios, json).await,
         PluginCommand::Log { plugin, denied, since, follow, json } => {
             log::run(log::Filter { plugin, denied, since }, follow, json).await

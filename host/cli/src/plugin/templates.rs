@@ -158,9 +158,9 @@ pub(super) fn files(language: Language, kind: Kind, name: &str) -> Option<Vec<(S
     Some(files)
 }
 
-/// What of a project is loaded.
+/// What of a project is loaded: of a script its folder, where its manifest is.
 pub(super) fn built(language: Language) -> &'static str {
-    if language == Language::Ts { "index.ts" } else { "plugin.wasm" }
+    if language == Language::Ts { "." } else { "plugin.wasm" }
 }
 
 fn readme(language: Language, name: &str) -> String {
@@ -178,9 +178,14 @@ fn readme(language: Language, name: &str) -> String {
              generate/wit/deps/atoll\n(cd generate && wit-bindgen {arguments})\ncp -r generate/bindings/. bindings\n```\n"
         )
     });
+    let inspect = if language == Language::Ts {
+        String::new()
+    } else {
+        format!("atoll plugin inspect {file}   # what it asks for\n")
+    };
     format!(
         "# {name}\n\n```sh\n{build}atoll plugin test {file}   # plays tests/*.toml\natoll -e {file} -p \"…\"     # one run \
-         with it\natoll plugin inspect {file}   # what it asks for\n```\n\n`plugin.toml` says what it may reach.\n{generated}"
+         with it\n{inspect}```\n\n`plugin.toml` says what it may reach.\n{generated}"
     )
 }
 
