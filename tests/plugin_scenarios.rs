@@ -294,15 +294,21 @@ fn what_is_expected_of_the_whole_and_what_was_provided_for_nothing_is_named() {
             "[[step]]\ncommand = \"say\"\n[expect]\ndenied = [\"files\"]",
             "`denied`: files was not denied; denied was\n    nothing",
         ),
-        ("[[ui]]\nconfirm = true", "1 answers of the person were given in [[ui]], and 0 were asked for"),
+        (
+            "[[ui]]\nconfirm = true\n[expect]\nlog = []",
+            "1 answers of the person were given in [[ui]], and 0 were asked for",
+        ),
         ("[[ui]]\ninput = \"x\"\n[[step]]\ncommand = \"ask\"", "the answer 1 of [[ui]] is none to confirm"),
         (
             "[[ui]]\ntitle = \"What?\"\nconfirm = true\n[[step]]\ncommand = \"ask\"",
             "is for \"What?\", and the plugin asks",
         ),
-        ("[[model]]\ntext = \"x\"", "1 answers of the model were given"),
-        ("[[http]]\nurl = \"https://a.example/\"", "nobody made the request GET https://a.example/"),
-        ("[flags]\nquiet = true", "the plugin has no option `quiet`"),
+        ("[[model]]\ntext = \"x\"\n[expect]\nlog = []", "1 answers of the model were given"),
+        (
+            "[[http]]\nurl = \"https://a.example/\"\n[expect]\nlog = []",
+            "nobody made the request GET https://a.example/",
+        ),
+        ("[flags]\nquiet = true\n[expect]\nlog = []", "the plugin has no option `quiet`"),
         ("[expect]\nerror = \"denied\"", "expected denied, the plugin started"),
     ] {
         let finished = played_in(&sandbox, &file, &with_settings(&format!("\n{own}\n"))).code(1);
@@ -336,7 +342,44 @@ fn a_scenario_that_is_not_understood_is_said_with_its_line_and_nothing_is_played
         ("[[step]]\ncommand = \"x\"\narguments = { a = 1 }\n", "the `arguments` of a command are a text"),
         ("[[step]]\nstart = \"reload\"\n[[step]]\nstart = \"startup\"\n", "bad.toml:3:1: only the first step"),
         ("[[step]]\nstart = \"restart\"\n", "unknown value `restart`"),
-        ("granted = [\"file\"]\n", "there is no capability `file`; did you mean files?"),
+        ("\ngranted = [\"file\"]\n", "bad.toml:2:1: `granted`: there is no capability `file`; did you mean files?"),
+        (
+            "about = \"x\"\n\n[expect]\nlog = []\nblock = \"\"\n",
+            "bad.toml:5:1: [expect]: `block` is expected of a step",
+        ),
+        ("", "bad.toml:1:1: there is nothing that could fail"),
+        ("about = \"x\"\n[settings]\na = 1\n", "bad.toml:1:1: there is nothing that could fail"),
+        (
+            "[expect]\nnot-used = [\"proces\"]\n",
+            "bad.toml:2:1: [expect]: `not-used`: there is no capability `proces`; did",
+        ),
+        ("[expect]\nused = [\"htpp GET\"]\n", "`used`: there is no capability `htpp`; did you mean http?"),
+        ("[expect]\ndenied = [\"\"]\n", "`denied`: there is no capability ``; there are files, http, "),
+        (
+            "[[step]]\nevent = \"tool-call\"\nfields.tool = \"x\"\nexpect = { block = \"*\", rewrite = {} }\n",
+            "bad.toml:1:1: `block` and `rewrite` can not both come of one step",
+        ),
+        (
+            "[[step]]\nevent = \"input\"\nfields.text = \"\"\nexpect = { pass = true, terminate = false }\n",
+            "`pass = true` and `block` can not both",
+        ),
+        (
+            "[[step]]\nevent = \"input\"\nfields.text = \"\"\nexpect = { subscribed = false, transform = \"x\" }\n",
+            "`subscribed = false` and `transform` can not both",
+        ),
+        (
+            "[[step]]\nevent = \"input\"\nfields.text = \"\"\nexpect = { subscribed = false, pass = false }\n",
+            "`subscribed = false` and `pass` can not both",
+        ),
+        (
+            "[[step]]\nevent = \"input\"\nfields.text = \"\"\nexpect = { error = \"no\", handled = true }\n",
+            "`error` and `handled = true` can not both",
+        ),
+        ("[[step]]\nprompt = \"x\"\nexpect = { error = \"no\", text = \"y\" }\n", "`error` and `text` can not both"),
+        (
+            "[[step]]\ncommand = \"x\"\n[expect]\nerror = \"no\"\n",
+            "bad.toml:4:1: [expect]: `error` says that the plugin can not be used, so no [[step]] would happen",
+        ),
         ("[[ui]]\nconfirm = true\ninput = \"\"\n", "exactly one of `select`"),
         ("[[http]]\nurl = \"x\"\nbody = \"\"\njson = 1\n", "one of `body`, `json`"),
         ("[[http]]\nstatus = 200\n", "missing field `url`"),
@@ -349,6 +392,69 @@ fn a_scenario_that_is_not_understood_is_said_with_its_line_and_nothing_is_played
         let line = finished.one_line();
         assert!(line.contains(said) && line.contains("bad.toml:"), "{text}\n{line}");
         assert_eq!(finished.stdout, "", "{text}");
+    }
+}
+
+#[test]
+fn a_scenario_reaches_no_file_outside_of_its_folders() {
+    let (sandbox, file) = project();
+    let kept = sandbox.file("outside/kept.txt", "kept");
+    let absolute = kept.display().to_string();
+    let places = [absolute.as_str(), "../outside/kept.txt", "../../../new.txt", "a/../../new.txt", "./x", "", ".."];
+    for place in places {
+        for (line, text) in [
+            (2, format!("[files]\n{place:?} = \"gone\"\n[[step]]\nstart = \"startup\"\n")),
+            (2, format!("[files]\n\"~/{place}\" = \"gone\"\n[[step]]\nstart = \"startup\"\n")),
+            (2, format!("[expect]\nfiles = {{ {place:?} = \"x\" }}\n")),
+            (2, format!("[expect]\ngolden = {place:?}\n")),
+            (1, format!("[[step]]\nstart = \"startup\"\nexpect.files = {{ {place:?} = \"x\" }}\n")),
+            (1, format!("[[step]]\nstart = \"startup\"\nexpect.golden = {place:?}\n")),
+            (1, format!("[[http]]\nurl = \"https://a.example/\"\nbody-file = {place:?}\n[expect]\nlog = []\n")),
+        ] {
+            let scenario = sandbox.file("tests/s.toml", &text);
+            let finished = test(&sandbox, &file).arg(&scenario).env("ATOLL_UPDATE", "1").run().code(2);
+            let said = finished.one_line();
+            assert!(said.contains("is outside of the scenario's own folder"), "{text}\n{said}");
+            assert!(said.contains(&format!("s.toml:{line}:")), "{text}\n{said}");
+        }
+    }
+    assert_eq!(sandbox.read("outside/kept.txt"), "kept");
+    assert_eq!(std::fs::read_dir(sandbox.work().join("outside")).unwrap().count(), 1);
+    assert!(!sandbox.root().join("new.txt").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_beside_a_scenario_are_neither_written_through_nor_read() {
+    let (sandbox, file) = project();
+    let kept = sandbox.file("outside/kept.txt", "a secret");
+    let golden = |name: &str| {
+        sandbox.file("tests/s.toml", format!("[[step]]\nstart = \"startup\"\nexpect.golden = \"{name}\"\n"))
+    };
+    golden("none");
+    std::os::unix::fs::symlink(&kept, sandbox.work().join("tests/link.txt")).unwrap();
+    std::os::unix::fs::symlink("../outside", sandbox.work().join("tests/folder")).unwrap();
+    for name in ["link.txt", "folder/kept.txt", "folder/new.txt"] {
+        for update in ["0", "1"] {
+            let run = test(&sandbox, &file).arg(golden(name)).env("ATOLL_UPDATE", update).run().code(1);
+            assert!(run.stdout.contains("the golden file "), "{name}: {run:#?}");
+            assert!(!run.stdout.contains("a secret"), "{name}: {run:#?}");
+        }
+    }
+    assert_eq!(sandbox.read("outside/kept.txt"), "a secret");
+    assert_eq!(std::fs::read_dir(sandbox.work().join("outside")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_program_is_told_why_no_scenario_was_played() {
+    let (sandbox, file) = project();
+    let bad = sandbox.file("bad.toml", "[[stop]]\n");
+    for arguments in [vec![bad], Vec::new()] {
+        let run = test(&sandbox, &file).args(arguments).arg("--json").run().code(2);
+        let said: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(said["passed"], false);
+        let reason = said["errors"][0].as_str().unwrap();
+        assert!(run.stderr.contains(reason), "{run:#?}");
     }
 }
 
@@ -421,12 +527,18 @@ fn a_plugin_that_can_not_be_used_fails_its_scenario_unless_that_is_expected() {
     let (sandbox, file) = project();
     let start = "[settings]\nstart = [{ fail = \"no way\" }]\n";
     for (scenario, passes, said) in [
-        (start.to_owned(), false, "the plugin can not be used\n    failed: no way"),
+        (format!("{start}[expect]\nlog = []\n"), false, "the plugin can not be used\n    failed: no way"),
         (format!("{start}[expect]\nerror = \"no way\"\n"), true, "1 scenario passed"),
         (format!("{start}[[step]]\nstart = \"startup\"\nexpect.error = \"failed\"\n"), true, "1 scenario passed"),
-        ("granted = [\"table\"]\n".to_owned(), false, "denied: not allowed: "),
+        ("granted = [\"table\"]\n[expect]\nlog = []\n".to_owned(), false, "denied: not allowed: "),
         ("granted = [\"table\"]\n[expect]\nerror = \"denied\"\n".to_owned(), true, "1 scenario passed"),
-        ("[settings]\nstart = [{ trap = \"down\" }]\n".to_owned(), false, "down"),
+        ("[settings]\nstart = [{ trap = \"down\" }]\n[[step]]\nstart = \"startup\"\n".to_owned(), false, "down"),
+        // What else is expected counts also where the plugin can not be loaded.
+        (
+            "granted = [\"table\"]\n[expect]\nerror = \"denied\"\nfiles = { \"a.txt\" = true }\n".to_owned(),
+            false,
+            "the file a.txt is missing",
+        ),
     ] {
         let path = sandbox.file("s.toml", &scenario);
         let finished = test(&sandbox, &file).arg(path).run().code(i32::from(!passes));

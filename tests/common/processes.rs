@@ -116,13 +116,13 @@ impl Command {
         self
     }
 
-    /// As the standard library's, in a group of its parent's, with nothing connected yet.
     /// It may take this many seconds: it is a compiler.
     pub(crate) fn longest(mut self, seconds: u64) -> Self {
         self.longest = Duration::from_secs(seconds);
         self
     }
 
+    /// As the standard library's, in a group of its parent's, with nothing connected yet.
     pub(crate) fn into_std(self) -> std::process::Command {
         let mut command = std::process::Command::new(self.inner.get_program());
         command.args(self.inner.get_args()).env_clear();

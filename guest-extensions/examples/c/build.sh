@@ -3,7 +3,8 @@
 #
 # Needs clang, LLVM's wasm-ld, the C library of the target (wasi-libc), and wasm-component-ld, which turns what wasm-ld
 # makes into a component: all of them are in the WASI SDK, whose folder WASI_SDK_PATH names. Without it: `apt install clang lld
-# wasi-libc`, and wasm-component-ld comes with a Rust toolchain of rustup's, or by `cargo install wasm-component-ld`.
+# wasi-libc` where the distribution's wasi-libc knows wasm32-wasip2; both linkers come with a Rust toolchain of rustup's too, and
+# wasm-component-ld by `cargo install wasm-component-ld`.
 # CC, CFLAGS, WASI_LIB, WASM_COMPONENT_LD and WASM_LD name others. ATOLL_WIT: where the contract is (`wit` beside this file).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,19 +17,27 @@ if [ -n "${WASI_SDK_PATH:-}" ]; then
     : "${WASM_LD:=$WASI_SDK_PATH/bin/wasm-ld}"
 fi
 : "${CC:=clang}"
+tools=$(rustc --print sysroot 2>/dev/null)/lib/rustlib/$(rustc -vV 2>/dev/null | sed -n 's/^host: //p')/bin
 if [ -z "${WASM_COMPONENT_LD:-}" ]; then
-    tools=$(rustc --print sysroot 2>/dev/null)/lib/rustlib/$(rustc -vV 2>/dev/null | sed -n 's/^host: //p')/bin
     if command -v wasm-component-ld >/dev/null; then
         WASM_COMPONENT_LD=wasm-component-ld
     elif [ -x "$tools/wasm-component-ld" ]; then
         WASM_COMPONENT_LD=$tools/wasm-component-ld
-        : "${WASM_LD:=$tools/gcc-ld/wasm-ld}"
     else
         echo "build.sh: there is no wasm-component-ld; see the top of this file" >&2
         exit 1
     fi
 fi
-: "${WASM_LD:=wasm-ld}"
+if [ -z "${WASM_LD:-}" ]; then
+    if command -v wasm-ld >/dev/null; then
+        WASM_LD=wasm-ld
+    elif [ -x "$tools/gcc-ld/wasm-ld" ]; then
+        WASM_LD=$tools/gcc-ld/wasm-ld
+    else
+        echo "build.sh: there is no wasm-ld; see the top of this file" >&2
+        exit 1
+    fi
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

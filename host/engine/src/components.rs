@@ -23,8 +23,9 @@ use crate::{
 
 /// The largest component that is compiled.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
-/// How long compiling one may take. It can not be interrupted: past it the work is left to end by itself, unused.
-const COMPILE_TIME: Duration = Duration::from_secs(60);
+/// How long compiling one may take, by the clock on the wall: a component with a whole language in it takes a minute where the
+/// machine has much else to do. It can not be interrupted: past it the work is left to end by itself, unused.
+const COMPILE_TIME: Duration = Duration::from_secs(180);
 
 /// Where a plugin's component comes from.
 #[derive(Clone, Debug)]
@@ -122,7 +123,7 @@ impl Components {
             }
             _ => {
                 return Err(Error::Timeout(format!(
-                    "{} takes more than {} s to compile",
+                    "{} takes more than {} s to compile; try again when the machine has less to do, or make the component smaller",
                     file.display(),
                     COMPILE_TIME.as_secs()
                 )));

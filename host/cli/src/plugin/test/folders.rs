@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use atoll_engine::Places;
 
-use super::scenario::Scenario;
+use super::{beside, scenario::Scenario};
 
 /// Folders that are there for as long as a scenario is played.
 pub(super) struct Folders {
@@ -23,19 +23,17 @@ impl Folders {
         std::fs::create_dir_all(&folders.workspace)?;
         std::fs::create_dir_all(&folders.home)?;
         for (name, text) in &scenario.files {
-            let path = folders.place(name);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            std::fs::write(&path, text).with_context(|| format!("the file {name} can not be made"))?;
+            let (folder, below) = folders.place(name);
+            beside::write(folder, below, text.get_ref()).with_context(|| format!("the file {name} can not be made"))?;
         }
         Ok(folders)
     }
 
-    pub(super) fn place(&self, name: &str) -> PathBuf {
+    /// The folder that a file is in, and its name there.
+    pub(super) fn place<'a>(&self, name: &'a str) -> (&Path, &'a str) {
         match name.strip_prefix("~/") {
-            Some(name) => self.home.join(name),
-            None => self.workspace.join(name),
+            Some(name) => (&self.home, name),
+            None => (&self.workspace, name),
         }
     }
 

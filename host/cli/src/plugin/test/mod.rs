@@ -3,6 +3,7 @@
 
 mod additions;
 mod asking;
+mod beside;
 mod check;
 mod event;
 mod fake_tools;
@@ -40,28 +41,34 @@ fn no_scenarios(subject: &Subject) -> String {
     format!("there is no scenario in {}; write one, as NAME.toml, or name its file", folder.display())
 }
 
+/// Says why none is played: to people, and to programs as well if they asked.
+fn not_played(reasons: &[String], as_json: bool) -> anyhow::Result<ExitCode> {
+    if as_json {
+        terminal::json(&json!({"passed": false, "errors": reasons}))?;
+    }
+    for reason in reasons {
+        terminal::note(reason);
+    }
+    Ok(USAGE.into())
+}
+
 /// Plays the scenarios, those in the folder `tests` of the plugin's project if none is named.
 pub(super) async fn run(plugin: &std::path::Path, named: Vec<PathBuf>, as_json: bool) -> anyhow::Result<ExitCode> {
     let subject = Subject::find(plugin)?;
     let files = if named.is_empty() { subject.scenarios() } else { named };
     if files.is_empty() {
-        terminal::note(no_scenarios(&subject));
-        return Ok(USAGE.into());
+        return not_played(&[no_scenarios(&subject)], as_json);
     }
-    let mut scripts = Vec::new();
-    let mut is_bad = false;
+    let (mut scripts, mut bad) = (Vec::new(), Vec::new());
     for file in files {
         match read(file) {
             Ok(script) => scripts.push(script),
-            Err(error) => {
-                is_bad = true;
-                terminal::note(format_args!("{error:#}"));
-            }
+            Err(error) => bad.push(format!("{error:#}")),
         }
     }
     // None is played: what was understood of the others would look as if it were all.
-    if is_bad {
-        return Ok(USAGE.into());
+    if !bad.is_empty() {
+        return not_played(&bad, as_json);
     }
     let directories = Directories::find()?;
     let update = std::env::var_os(UPDATE).is_some_and(|value| !value.is_empty() && value != "0");

@@ -348,6 +348,7 @@ pub(super) async fn play(subject: &Subject, script: &Script, cache: &Path, updat
         }
         Err(error) => {
             audit.close();
+            out.whole(&record, &[], &audit_file);
             Some(error)
         }
     };

@@ -5,9 +5,11 @@ use std::{ops::Range, path::Path};
 
 use atoll_caps::{Capability, printable};
 use atoll_table::{extension::EventKind, names::near_matches};
+use toml::de::{DeTable, DeValue};
 
 use super::{
-    event,
+    beside, event,
+    pattern::fits,
     scenario::{Action, DialogAnswer, Expect, Recording, Scenario, StartKind, Step},
 };
 
@@ -22,6 +24,19 @@ fn place(text: &str, at: usize) -> (usize, usize) {
 /// The line of a place, from 1.
 pub(super) fn line_of(text: &str, span: &Range<usize>) -> usize {
     place(text, span.start).0
+}
+
+/// Where a key is, by those of the tables that it is in; as much of it as there is.
+fn key(text: &str, path: &[&str]) -> Range<usize> {
+    let (mut span, Ok(whole)) = (0..0, DeTable::parse(text)) else { return 0..0 };
+    let mut table = whole.get_ref();
+    for name in path {
+        let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else { break };
+        span = key.span();
+        let DeValue::Table(below) = value.get_ref() else { break };
+        table = below;
+    }
+    span
 }
 
 /// What a reader says, with a suggestion where a key is unknown.
@@ -55,16 +70,21 @@ impl Scenario {
         };
         let scenario: Self = toml::from_str(text)
             .map_err(|error| bad(error.span().map_or(0, |span| span.start), reason(error.message())))?;
-        scenario.check().map_err(|(at, reason)| bad(at.start, reason))?;
+        scenario.check(text).map_err(|(at, reason)| bad(at.start, reason))?;
         Ok(scenario)
     }
 
     /// What the types do not say.
-    fn check(&self) -> Result<(), (Range<usize>, String)> {
+    fn check(&self, text: &str) -> Result<(), (Range<usize>, String)> {
         for name in self.granted.iter().flatten() {
             if name.parse::<Capability>().is_err() {
-                let known: Vec<&str> = Capability::ALL.iter().map(|known| known.as_str()).collect();
-                return Err((0..0, format!("`granted`: {}", unknown("capability", name, &known))));
+                let reason = format!("`granted`: {}", unknown("capability", name, &capabilities()));
+                return Err((key(text, &["granted"]), reason));
+            }
+        }
+        for (name, content) in &self.files {
+            if !is_place(name) {
+                return Err((content.span(), format!("[files]: {}", outside(name))));
             }
         }
         for recording in &self.http {
@@ -73,6 +93,9 @@ impl Scenario {
             if given.iter().filter(|given| **given).count() > 1 {
                 let reason = "an answer has one of `body`, `json`, `body-file` and `unreachable`; leave the others out";
                 return Err((recording.span(), reason.to_owned()));
+            }
+            if let Some(name) = body_file.as_deref().filter(|name| !beside::is_below(name)) {
+                return Err((recording.span(), format!("`body-file`: {}", outside(name))));
             }
         }
         for answer in &self.ui {
@@ -83,16 +106,41 @@ impl Scenario {
                 return Err((answer.span(), reason.to_owned()));
             }
         }
-        if let Some((key, of, _)) = self.expect.given().into_iter().find(|(.., whole)| !whole) {
+        let given = self.expect.given();
+        if let Some((name, of, _)) = given.iter().find(|(.., whole)| !whole) {
             let reason =
-                format!("[expect]: `{key}` is expected of a step that is {}; put it below that [[step]]", names(of));
-            return Err((0..0, reason));
+                format!("[expect]: `{name}` is expected of a step that is {}; put it below that [[step]]", names(of));
+            return Err((key(text, &["expect", name]), reason));
+        }
+        self.expect.check().map_err(|(name, reason)| (key(text, &["expect", name]), format!("[expect]: {reason}")))?;
+        if given.is_empty() && self.step.is_empty() {
+            let reason = "there is nothing that could fail: write a [[step]], or what is expected below [expect]; a plugin \
+                that only has to start has `[[step]]` with `start = \"startup\"`";
+            return Err((0..0, reason.to_owned()));
+        }
+        if self.expect.error.is_some() && !self.step.is_empty() {
+            let reason = "[expect]: `error` says that the plugin can not be used, so no [[step]] would happen; put it below \
+                the step that fails, or leave the steps out";
+            return Err((key(text, &["expect", "error"]), reason.to_owned()));
         }
         for (index, step) in self.step.iter().enumerate() {
             step.get_ref().check(index == 0).map_err(|reason| (step.span(), reason))?;
         }
         Ok(())
     }
+}
+
+fn capabilities() -> Vec<&'static str> {
+    Capability::ALL.iter().map(|known| known.as_str()).collect()
+}
+
+/// Whether a name is that of a file in one of the scenario's own folders.
+fn is_place(name: &str) -> bool {
+    beside::is_below(name.strip_prefix("~/").unwrap_or(name))
+}
+
+fn outside(name: &str) -> String {
+    format!("`{name}` is outside of the scenario's own folder; use a relative name without `.` and `..`")
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
@@ -173,6 +221,12 @@ impl Step {
                 of => format!("`{key}` is expected of a step that is {}, not of `{action}`; leave it out", names(of)),
             });
         }
+        self.expect.check().map_err(|(_, reason)| reason)?;
+        // What is compared first would hide the rest.
+        let outcomes = self.expect.outcomes(action);
+        if let [one, other, ..] = outcomes.as_slice() {
+            return Err(format!("`{one}` and `{other}` can not both come of one step; leave one out"));
+        }
         Ok(())
     }
 }
@@ -185,6 +239,66 @@ fn names(keys: &[&str]) -> String {
 const ANY: &[&str] = &["start", "event", "call", "command", "complete", "bus", "prompt", "until"];
 
 impl Expect {
+    /// What the types do not say. Gives the key that is wrong, and why.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if let Some(name) = self.files.keys().find(|name| !is_place(name)) {
+            return Err(("files", format!("`files`: {}", outside(name))));
+        }
+        if let Some(name) = self.golden.as_deref().filter(|name| !beside::is_below(name)) {
+            return Err(("golden", format!("`golden`: {}", outside(name))));
+        }
+        let uses = [
+            ("used", self.used.as_slice()),
+            ("not-used", &self.not_used),
+            ("denied", self.denied.as_deref().unwrap_or_default()),
+        ];
+        for (key, uses) in uses {
+            for wanted in uses {
+                let capability = wanted.split(' ').next().unwrap_or_default();
+                // A name that no use ever has would be `not-used` whatever happens.
+                if !Capability::ALL.iter().any(|known| fits(capability, known.as_str())) {
+                    return Err((key, format!("`{key}`: {}", unknown("capability", capability, &capabilities()))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the keys that are given of which one step can fulfil only one.
+    fn outcomes(&self, action: &str) -> Vec<&'static str> {
+        let own = [
+            ("subscribed = false", self.subscribed == Some(false)),
+            ("pass = true", self.pass == Some(true)),
+            ("handled = true", self.handled == Some(true)),
+            ("block", self.block.is_some() || self.terminate.is_some()),
+            ("rewrite", self.rewrite.is_some()),
+            ("transform", self.transform.is_some()),
+            ("reply", self.reply.is_some()),
+            ("patch", self.patch.is_some()),
+        ];
+        let mut given: Vec<&str> = own.iter().filter(|(_, given)| *given).map(|(key, _)| *key).collect();
+        if self.error.is_some() {
+            given.insert(0, "error");
+            // The result of a call may say more of a failure; what was not answered has nothing else to compare.
+            if action != "call" {
+                let answer = [
+                    ("pass", self.pass.is_some()),
+                    ("handled", self.handled.is_some()),
+                    ("text", self.text.is_some()),
+                    ("thinking", self.thinking.is_some()),
+                    ("calls", self.calls.is_some()),
+                    ("stop", self.stop.is_some()),
+                    ("completions", self.completions.is_some()),
+                ];
+                given.extend(answer.iter().filter(|(_, given)| *given).map(|(key, _)| *key));
+            }
+        } else if self.subscribed == Some(false) {
+            let answer = [("pass", self.pass.is_some()), ("handled", self.handled.is_some())];
+            given.extend(answer.iter().filter(|(_, given)| *given).map(|(key, _)| *key));
+        }
+        given
+    }
+
     /// The keys that are given, the steps that each is for, and whether it is for the whole too.
     fn given(&self) -> Vec<(&'static str, &'static [&'static str], bool)> {
         let all: [(_, &'static [&'static str], _, _); 34] = [

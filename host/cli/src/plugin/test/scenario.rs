@@ -32,7 +32,7 @@ pub(super) struct Scenario {
     /// The user's limits for the plugin, as keys of a manifest's `[limits]`.
     pub(super) limits: LimitsSpec,
     /// Files in the workspace; below `~/`, in the home directory.
-    pub(super) files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, Spanned<String>>,
     pub(super) session: SessionSetup,
     pub(super) http: Vec<Spanned<Recording>>,
     pub(super) ui: Vec<Spanned<DialogAnswer>>,

@@ -8,6 +8,7 @@ use atoll_table::Error;
 use serde_json::Value;
 
 use super::{
+    beside,
     check::{difference, effects_differ, files_differ},
     folders::Folders,
     pattern::fits,
@@ -96,7 +97,7 @@ impl<'a> Sheet<'a> {
             let mut found = done.differs(&step.expect);
             found.extend(record.complaints());
             found.extend(effects_differ(&step.expect, &effects, &play.tools()));
-            found.extend(files_differ(&step.expect, |name| self.folders.place(name)));
+            found.extend(files_differ(&step.expect, self.folders));
             self.expects_failures |= step.expect.error.is_some();
             if step.expect.failures.is_none() {
                 found.extend(self.unexpected_failures(&effects));
@@ -137,15 +138,15 @@ impl<'a> Sheet<'a> {
     /// Compares with a golden file, or writes it.
     fn golden(&mut self, expect: &Expect, text: &str) -> Option<String> {
         let name = expect.golden.as_ref()?;
-        let path = self.script.file.parent().unwrap_or(Path::new("")).join(name);
+        let folder = self.script.file.parent().unwrap_or(Path::new(""));
+        let path = folder.join(name);
         let way_out = "ATOLL_UPDATE=1 writes it";
-        let kept = std::fs::read_to_string(&path);
+        let kept = beside::read(folder, name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         if self.update {
             if kept.is_ok_and(|kept| kept == text) {
                 return None;
             }
-            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-            if let Err(error) = made.and_then(|()| std::fs::write(&path, text)) {
+            if let Err(error) = beside::write(folder, name, text) {
                 return Some(format!("the golden file {} can not be written: {error}", path.display()));
             }
             self.written.push(path);
@@ -156,7 +157,10 @@ impl<'a> Sheet<'a> {
             Ok(kept) => {
                 Some(format!("the golden file {} differs; {way_out}\n{}", path.display(), difference(&kept, text)))
             }
-            Err(error) => Some(format!("the golden file {} can not be read: {error}; {way_out}", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Some(format!("there is no golden file {}; {way_out}", path.display()))
+            }
+            Err(error) => Some(format!("the golden file {} can not be read: {error}", path.display())),
         }
     }
 
@@ -172,7 +176,7 @@ impl<'a> Sheet<'a> {
             self.write("end", last, None);
         }
         found.extend(effects_differ(expect, &effects, tools));
-        found.extend(files_differ(expect, |name| self.folders.place(name)));
+        found.extend(files_differ(expect, self.folders));
         let uses: Vec<AuditRecord> = AuditLog::files(audit)
             .iter()
             .filter_map(|file| std::fs::read_to_string(file).ok())

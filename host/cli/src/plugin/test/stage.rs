@@ -21,6 +21,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{
+    beside,
     pattern::fits,
     record::{Effect, Record},
     scenario::{Body, DialogAnswer, FlagValue, ModelReply, Recording, Scenario},
@@ -177,7 +178,7 @@ impl Stage {
             }
             (.., Some(file)) => {
                 let path = self.beside.join(file);
-                vec![std::fs::read(&path).map_err(|error| {
+                vec![beside::read(&self.beside, file).map_err(|error| {
                     let reason = format!("body-file {}: {error}", path.display());
                     self.record.complain(reason.clone());
                     Error::Unavailable(reason)
