@@ -215,3 +215,14 @@ fn no_extensions_does_not_even_load_what_it_leaves_out() {
     assert!(!run.stdout.contains("puppet"), "{run:#?}");
     assert_eq!(sandbox.cache_entries("image"), Vec::<std::path::PathBuf>::new(), "something was compiled");
 }
+
+#[test]
+fn what_a_project_lists_in_vain_is_shown_as_the_projects() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.root().join("outside.wasm"), test_plugin("puppet")).unwrap();
+    sandbox.file(".atoll/settings.json", json!({"extensions": ["../../outside.wasm", "../gone.wasm"]}).to_string());
+    sandbox.settings(&json!({"extensions": ["mine.wasm"]}));
+    let list = sandbox.atoll().args(["-a", "plugin", "list", "--json"]).run().json();
+    let from = |name: &str| list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap()["from"].clone();
+    assert_eq!(["outside.wasm", "gone.wasm", "mine.wasm"].map(from), ["project", "project", "user"]);
+}

@@ -87,19 +87,27 @@ fn no_extension_of_the_project_is_asked_about_it() {
     assert_eq!(told, ["start", "stop"]);
 }
 
+/// What it wants may depend on anything, so nothing is concluded from what it wanted elsewhere or before.
 #[test]
-fn who_does_not_want_to_be_asked_is_remembered_and_who_is_not_remembered_is_asked() {
-    let sandbox = with_project();
-    let names = sandbox.puppets(&[("quiet", json!({}))]);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    assert!(!trusted(&sandbox, &names).0);
-    let memory = sandbox.root().join("cache/atoll/project-trust.json");
-    let wants: Value = serde_json::from_str(&std::fs::read_to_string(&memory).unwrap()).unwrap();
-    assert!(wants.as_object().unwrap().values().all(|wants| *wants == json!(false)), "{wants}");
-    // What its settings say may change what it wants.
-    sandbox.direct(&[("quiet", says(&json!({"trusted": "yes"})))]);
-    assert!(trusted(&sandbox, &names).0);
-    // Damage costs time, and nothing else.
-    std::fs::write(&memory, "{").unwrap();
-    assert!(trusted(&sandbox, &names).0);
+fn one_that_has_nothing_to_say_elsewhere_is_asked_here() {
+    let sandbox = Sandbox::new();
+    sandbox.home_file(
+        "extensions/judge.ts",
+        "export default function (atoll: any) {\n  if (!process.cwd().endsWith(\"/theirs\")) return;\n  \
+         atoll.on(\"project_trust\", () => ({ trusted: \"no\" }));\n}\n",
+    );
+    let settings = json!({"defaultTools": ["read"]}).to_string();
+    let look = |name: &str| {
+        sandbox.file(&format!("{name}/.atoll/settings.json"), &settings);
+        let cwd = sandbox.work().join(name);
+        sandbox.atoll().cwd(&cwd).args(["trust", "allow"]).run().ok();
+        let run = sandbox.atoll().cwd(&cwd).args(["tool", "list", "--json"]).run().ok();
+        let list = run.json();
+        let bash = list.as_array().unwrap().iter().find(|tool| tool["name"] == "bash").unwrap();
+        (bash["active"] == false, run.stderr)
+    };
+    assert_eq!(look("mine"), (true, String::new()));
+    assert_eq!(look("theirs"), (false, "atoll: this project is not trusted: the extension judge says so\n".to_owned()));
+    assert_eq!(look("mine"), (true, String::new()));
+    assert!(!sandbox.root().join("cache/atoll/project-trust.json").exists());
 }

@@ -27,6 +27,7 @@ mod extension_loading;
 mod extension_providers;
 mod extension_reentrancy;
 mod extension_reload;
+mod extension_reload_faults;
 mod extension_secrets;
 mod extension_session;
 mod extension_trust;

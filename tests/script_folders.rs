@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Sandbox, text_of};
+use crate::common::{Sandbox, plugins::test_plugin, puppets::manifest, text_of};
 
 /// A script with a tool that says this.
 fn says(tool: &str, text: &str) -> String {
@@ -120,4 +120,135 @@ fn a_script_is_loaded_anew_and_one_with_a_mistake_leaves_the_old_one_running() {
         .map(|result| text_of(&result["content"]))
         .collect();
     assert_eq!(words, ["before", "after", "after"]);
+}
+
+/// Puts a file beside the workspace, where no tool reaches without a grant.
+fn beside(sandbox: &Sandbox, name: &str, text: &str) -> std::path::PathBuf {
+    let file = sandbox.root().join("scripts").join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// A script with a tool of this name that gives what is kept under `k` and keeps this there. It says that it is `another`.
+fn keeps(tool: &str, value: &str) -> String {
+    format!(
+        "/* atoll\nname = \"another\"\n[table]\nreason = \"To add it.\"\n[store]\nreason = \"To keep.\"\n*/\nexport default (a: any) => a.registerTool({{\n  \
+         name: \"{tool}\", description: \"Keeps.\", parameters: {{ type: \"object\" }},\n  \
+         execute: async () => {{ const before = await a.store.get(\"k\"); await a.store.set(\"k\", \"{value}\"); \
+         return String(before); }},\n}});\n"
+    )
+}
+
+/// What it keeps and what it is granted goes by its name, so no two get one by being built alike, and none chooses it.
+#[test]
+fn what_the_user_names_is_called_by_its_folder_whatever_it_says() {
+    let sandbox = Sandbox::new();
+    for folder in ["p1", "p2"] {
+        beside(&sandbox, &format!("{folder}/package.json"), "{\"pi\": {\"extensions\": [\"./src/index.ts\"]}}");
+        beside(&sandbox, &format!("{folder}/src/index.ts"), &keeps(folder, folder));
+    }
+    let folder = |name: &str| sandbox.root().join("scripts").join(name).display().to_string();
+    let (p1, p2) = (folder("p1"), folder("p2"));
+    let pair = |name: &str| (name.to_owned(), name.to_owned());
+    assert_eq!(tools(&sandbox, &["-e", &p1, "-e", &p2]), [pair("p1"), pair("p2")]);
+    let call = |at: &str, tool: &str| sandbox.atoll().args(["-e", at, "tool", "call", tool]).run().ok().stdout;
+    assert_eq!(
+        (call(&p1, "p1"), call(&p2, "p2"), call(&p1, "p1")),
+        ("undefined\n".into(), "undefined\n".into(), "p1\n".into())
+    );
+    // The entry by itself is the same extension.
+    assert_eq!(call(&format!("{p1}/src/index.ts"), "p1"), "p1\n");
+}
+
+/// A folder with two scripts: `outline` of the guide, and one that does nothing.
+fn two_in_one(sandbox: &Sandbox, folder: &std::path::Path) {
+    let examples = crate::common::plugins::workspace_root().join("guest-extensions/examples/typescript");
+    std::fs::create_dir_all(folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("package.json", "{\"atoll\": {\"extensions\": [\"outline.ts\", \"quiet.ts\"]}}");
+    write("outline.ts", &std::fs::read_to_string(examples.join("outline.ts")).unwrap());
+    write("quiet.ts", "export default () => {};\n");
+    sandbox.file("README.md", "# One\n");
+}
+
+#[test]
+fn each_of_several_in_one_folder_has_a_manifest_of_its_own() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.atoll_home().join("extensions/multi");
+    two_in_one(&sandbox, &folder);
+    std::fs::write(folder.join("quiet.toml"), "[session]\nreason = \"To see.\"\n").unwrap();
+    std::fs::write(folder.join("plugin.toml"), "[bus]\nreason = \"To talk.\"\n").unwrap();
+    let list = sandbox.atoll().args(["plugin", "list", "--json"]).run().json();
+    let granted = |name: &str| {
+        let row = list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+        row["granted"].to_string()
+    };
+    let (quiet, outline) = (granted("multi-quiet"), granted("multi-outline"));
+    assert!(quiet.contains("session") && !quiet.contains("table") && !quiet.contains("bus"), "{quiet}");
+    assert!(outline.contains("table") && !outline.contains("bus"), "{outline}");
+}
+
+#[test]
+fn the_line_of_a_denial_works_for_one_of_several_in_a_folder() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.root().join("scripts/multi");
+    two_in_one(&sandbox, &folder);
+    let call = || {
+        let words = ["tool", "call", "outline", "{\"path\": \"README.md\"}"];
+        sandbox.atoll().arg("-e").arg(&folder).args(words).run()
+    };
+    let denied = call();
+    let said = format!("{}{}", denied.stdout, denied.stderr);
+    let line = said.lines().find_map(|line| Some(&line[line.find("atoll plugin grant ")?..]));
+    sandbox.shell(line.unwrap_or_else(|| panic!("{said}"))).ok();
+    assert_eq!(call().ok().stdout, "1: # One\n");
+    let both = sandbox.atoll().args(["plugin", "grant"]).arg(&folder).arg("--all").run().code(1);
+    assert!(both.one_line().contains("outline.ts") && both.one_line().contains("name one of them"), "{both:#?}");
+}
+
+#[test]
+fn the_list_of_a_folder_that_the_user_names_leads_nowhere_else() {
+    let sandbox = Sandbox::new();
+    let outside = "console.error('outside'); export default (a) => a.registerTool({name: 'outside', description: 'd', execute: async () => 1});";
+    let secret = beside(&sandbox, "secret/x.js", outside);
+    beside(&sandbox, "secret/creds", "password");
+    let folder = beside(&sandbox, "ext/creds", "password").parent().unwrap().to_owned();
+    std::os::unix::fs::symlink(&secret, folder.join("link.js")).unwrap();
+    std::os::unix::fs::symlink(secret.parent().unwrap(), folder.join("linked")).unwrap();
+    for (name, says) in [
+        ("../secret/x.js", "not in its folder"),
+        ("../secret/creds", "not in its folder"),
+        (secret.to_str().unwrap(), "not in its folder"),
+        ("link.js", "leads out of its folder"),
+        ("linked/x.js", "leads out of its folder"),
+        ("linked", "leads out of its folder"),
+        ("creds", "no script is there"),
+        ("gone.ts", "no script is there"),
+    ] {
+        beside(&sandbox, "ext/package.json", &json!({"pi": {"extensions": [name]}}).to_string());
+        let run = sandbox.atoll().arg("-e").arg(&folder).args(["tool", "list"]).run().code(1);
+        assert!(run.one_line().contains(says) && !run.stdout.contains("outside"), "{name}: {run:#?}");
+    }
+}
+
+#[test]
+fn a_folder_that_the_user_names_is_what_it_is_among_extensions() {
+    let sandbox = Sandbox::new();
+    let folder = beside(&sandbox, "ext/plugin.toml", &manifest("ext")).parent().unwrap().to_owned();
+    std::fs::write(folder.join("plugin.wasm"), test_plugin("puppet")).unwrap();
+    sandbox.grant_outward(&["ext"]);
+    sandbox.direct(&[("ext", json!({"tools": [{"name": "hello"}]}))]);
+    assert!(tools(&sandbox, &["-e", folder.to_str().unwrap()]).contains(&("hello".to_owned(), "ext".to_owned())));
+    // A folder of sources in its list stands for its scripts.
+    beside(&sandbox, "pi/package.json", "{\"pi\": {\"extensions\": [\"src\"]}}");
+    beside(&sandbox, "pi/src/one.ts", &says("first", "1"));
+    let two = beside(&sandbox, "pi/src/two.ts", &says("second", "2"));
+    let pi = sandbox.root().join("scripts/pi");
+    let pair = |tool: &str, plugin: &str| (tool.to_owned(), plugin.to_owned());
+    let expected = [pair("first", "pi-one"), pair("second", "pi-two")];
+    assert_eq!(tools(&sandbox, &["-e", pi.to_str().unwrap()]), expected);
+    assert_eq!(tools(&sandbox, &["-e", two.to_str().unwrap()]), expected[1..]);
+    sandbox.settings(&json!({"extensions": [pi]}));
+    assert_eq!(tools(&sandbox, &[]), expected);
 }

@@ -27,6 +27,7 @@ use crate::{
     candidates::{Candidate, Candidates, named_failure},
     directories::Directories,
     exit,
+    extension_files::Unsure,
     host_facts::PluginSettings,
     loaded::{Loaded, Plugins, register},
     person::Person,
@@ -216,7 +217,12 @@ impl Parts {
     /// Loads the plugins that are not built in, beside each other.
     /// Gives also what was said of others.
     async fn others(&self, wanted: &ExtensionArguments) -> anyhow::Result<(Vec<Loaded>, Told)> {
-        let Candidates { mut all, builtins, notes } = self.candidates(wanted, &self.settings, &self.grants()).await;
+        let Candidates { mut all, builtins, mut notes, unread, unsure } =
+            self.candidates(wanted, &self.settings, &self.grants()).await;
+        if !wanted.no_extensions {
+            notes.extend(unsure.iter().map(Unsure::note));
+        }
+        notes.extend(unread.map(|reason| format!("no plugin of yours is loaded: {reason}")));
         if let Some(at) = all.iter().position(|candidate| candidate.is_named && candidate.plugin.is_err())
             && let Err(error) = all.swap_remove(at).plugin
         {
@@ -226,13 +232,13 @@ impl Parts {
         notes.iter().for_each(terminal::note);
         let mut loading = Vec::new();
         for candidate in all {
-            let Candidate { name, origin, is_named, file, plugin } = candidate;
+            let Candidate { name, origin, is_named, place, file, plugin } = candidate;
             match plugin {
                 Ok(wanted) => {
                     let (replaces, pin) = (wanted.replaces.clone(), wanted.pin().clone());
                     let task = tokio::spawn(wanted.load(Arc::clone(&self.host)));
                     let shown = file.clone();
-                    let with = move |plugin| Loaded::new((origin, is_named, file), pin, replaces, plugin);
+                    let with = move |plugin| Loaded::new((origin, is_named, place, file), pin, replaces, plugin);
                     loading.push((name, is_named.then_some(shown), with, task));
                 }
                 Err(error) => {

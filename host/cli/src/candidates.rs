@@ -18,8 +18,8 @@ use crate::{
     arguments::ExtensionArguments,
     assemble::Parts,
     builtins,
-    extension_files::BUILTIN,
-    installed::{Catalog, Installed, PluginFiles, Seen, add_named, plain_name},
+    extension_files::{self, BUILTIN, Found, Kind, Unsure},
+    installed::{Catalog, Installed, PluginFiles, Seen, Stray, add_named, plain_name},
     scripts::{self, Script},
 };
 
@@ -30,6 +30,8 @@ pub(crate) struct Candidate {
     pub(crate) origin: Origin,
     /// The user named it for this run.
     pub(crate) is_named: bool,
+    /// What the user named, else its file.
+    pub(crate) place: PathBuf,
     /// What it is found by again.
     pub(crate) file: PathBuf,
     /// It, or why it can not be had.
@@ -60,6 +62,10 @@ pub(crate) struct Candidates {
     pub(crate) builtins: Vec<(String, bool)>,
     /// What the user should know.
     pub(crate) notes: Vec<String>,
+    /// Why nothing but what the user named could be looked for, if so.
+    pub(crate) unread: Option<String>,
+    /// Of what it can not be known what it holds. That is no note yet.
+    pub(crate) unsure: Vec<Unsure>,
 }
 
 impl Wanted {
@@ -71,11 +77,11 @@ impl Wanted {
         }
     }
 
-    /// Its name.
-    pub(crate) fn name(&self) -> &str {
+    /// Whether it may turn out to be an extension.
+    pub(crate) fn may_be_extension(&self) -> bool {
         match &self.plugin {
-            ReadPlugin::Component(plugin) => plugin.manifest.name.as_str(),
-            ReadPlugin::Script(plugin) => plugin.manifest.name.as_str(),
+            ReadPlugin::Component(plugin) => plugin.component.may_be_extension(),
+            ReadPlugin::Script(_) => true,
         }
     }
 
@@ -142,8 +148,8 @@ impl Parts {
                 Ok(read) => read,
                 Err(error) => {
                     let Ok(name) = name_of_file(&path).or_else(|_| "plugin".parse()) else { continue };
-                    let plugin = Err(error);
-                    candidates.all.push(Candidate { name, origin: Origin::User, is_named: true, file: path, plugin });
+                    let (origin, place, plugin) = (Origin::User, path.clone(), Err(error));
+                    candidates.all.push(Candidate { name, origin, is_named: true, place, file: path, plugin });
                     continue;
                 }
             };
@@ -165,7 +171,8 @@ impl Parts {
                     None if wanted.granted.as_ref() == Some(named_file) => Ok(as_trusted(seen, grants)),
                     None => Ok(as_named(seen, grants)),
                 };
-                candidates.all.push(Candidate { name, origin: Origin::User, is_named: true, file, plugin });
+                let (origin, place) = (Origin::User, path.clone());
+                candidates.all.push(Candidate { name, origin, is_named: true, place, file, plugin });
             }
         }
         switched_on
@@ -176,18 +183,19 @@ impl Parts {
         let mut catalog = match Catalog::read(&self.directories, &self.project, settings) {
             Ok(catalog) => catalog,
             Err(error) => {
-                candidates.notes.push(format!("no plugin of yours is loaded: {error:#}"));
+                candidates.unread = Some(format!("{error:#}"));
                 return;
             }
         };
         candidates.builtins.append(&mut catalog.builtins);
         if !no_extensions {
-            let strays = catalog.strays.iter();
-            let left_out =
-                strays.map(|(path, reason)| format!("the plugin in {} is left out: {reason}", path.display()));
-            candidates.notes.extend(left_out);
+            let is_unsure = |stray: &&Stray| catalog.unsure.iter().any(|unsure| unsure.file == stray.path);
+            candidates.notes.extend(catalog.strays.iter().filter(|stray| !is_unsure(stray)).map(Stray::note));
         }
-        let named: HashSet<&str> = candidates.all.iter().map(|candidate| candidate.name.as_str()).collect();
+        candidates.unsure.append(&mut catalog.unsure);
+        // One that can not be had does not say its name, and must not keep another away by that of its file.
+        let readable = candidates.all.iter().filter(|candidate| candidate.plugin.is_ok());
+        let named: HashSet<&str> = readable.map(|candidate| candidate.name.as_str()).collect();
         let mut hidden = Vec::new();
         catalog.plugins.retain(|plugin| {
             // What lies among extensions is left out with them, whatever it is.
@@ -214,7 +222,7 @@ impl Parts {
                 Err(error) => Err(error),
             };
             let (name, origin, file) = (name.clone(), *origin, installed.file());
-            candidates.all.push(Candidate { name, origin, is_named: false, file, plugin });
+            candidates.all.push(Candidate { name, origin, is_named: false, place: file.clone(), file, plugin });
         }
     }
 }
@@ -282,24 +290,22 @@ fn name_of_file(file: &Path) -> Result<PluginName, atoll_caps::PluginNameError> 
     plain_name(&file.file_stem().unwrap_or_default().to_string_lossy()).parse()
 }
 
-/// Reads what the user named: a component, a script, or a folder with a script or several.
+/// Reads what the user named: a component, a script, or a folder with an extension or several.
 fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Seen>> {
-    let script = |entry: &Path, folder| -> anyhow::Result<Seen> {
-        let read = Script::read(entry, folder, scripts::name_of(entry)?)?;
-        Ok(Seen::Script(Box::new(Script { place: Some(path.to_owned()), ..read })))
-    };
-    if path.is_dir() {
-        let entries = scripts::entries(path)?;
-        if entries.is_empty() {
-            let shown = path.display();
-            anyhow::bail!(Error::NotFound(format!(
-                "{shown} holds no script: there is no index.ts, no index.js, and no package.json that names one"
-            )));
-        }
-        return entries.iter().map(|entry| script(entry, Some(path))).collect();
-    }
-    if scripts::is_script(path) {
-        return Ok(vec![script(path, scripts::own_folder(path))?]);
+    if path.is_dir() || scripts::is_script(path) {
+        let all = extension_files::named(path)?;
+        let several = all.len() > 1;
+        let seen = |found: &Found| -> anyhow::Result<Seen> {
+            if found.kind == Kind::Component {
+                let name = plain_name(&found.name).parse().context("its folder's name can not name a plugin")?;
+                let files = PluginFiles::seen(host, &found.entry, &found.manifest, name)?;
+                return Ok(Seen::Component(Box::new(files)));
+            }
+            // Each of several is granted what it needs by itself.
+            let place = if several { &found.entry } else { path };
+            Ok(Seen::Script(Box::new(Script { place: Some(place.to_owned()), ..Script::found(found)? })))
+        };
+        return all.iter().map(seen).collect();
     }
     let name = name_of_file(path).context("its file's name can not name a plugin; give it a manifest that does")?;
     let files = PluginFiles::seen(host, path, &path.with_file_name("plugin.toml"), name)?;

@@ -10,6 +10,7 @@ use std::{
 };
 
 use atoll_caps::read_small_file;
+use atoll_table::Error;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 
@@ -17,6 +18,8 @@ use crate::scripts;
 
 /// So many entries of a folder are looked at. More is no folder of extensions.
 const MOST_ENTRIES: usize = 1_000;
+/// So many folders above a file are looked at for the package that it belongs to.
+const MOST_ABOVE: usize = 4;
 /// What the name of a built-in extension stands behind in a list.
 pub(crate) const BUILTIN: &str = "builtin:";
 
@@ -85,8 +88,29 @@ pub(crate) struct Files {
     pub(crate) found: Vec<Found>,
     /// What looks like one and is none, or what the list says in vain, with the reason.
     pub(crate) left_out: Vec<(PathBuf, String)>,
+    /// Of what it can not be known what it holds. Each is left out, too.
+    pub(crate) unsure: Vec<Unsure>,
     /// Built-in extensions that the list switches on or off, in order.
     pub(crate) builtins: Vec<(String, bool)>,
+}
+
+/// A file, or a folder with all that is below it, of which it can not be known what it holds. What was loaded from there has
+/// not been taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsure {
+    /// It.
+    pub(crate) below: PathBuf,
+    /// What is wrong: it, or a file in it.
+    pub(crate) file: PathBuf,
+    /// Why it is.
+    pub(crate) reason: String,
+}
+
+impl Unsure {
+    /// That what it holds is left out, for people.
+    pub(crate) fn note(&self) -> String {
+        format!("the plugin in {} is left out: {}", self.file.display(), self.reason)
+    }
 }
 
 /// What an entry of a list says.
@@ -164,8 +188,10 @@ pub(crate) fn look(level: Level<'_>) -> Files {
         let (inside, outside) = files.found.into_iter().partition(is_inside);
         files.found = inside;
         let outside: Vec<Found> = outside;
-        let reason = "it leads out of the project; put the file itself there";
-        files.left_out.extend(outside.into_iter().map(|found| (found.entry, reason.to_owned())));
+        for Found { entry, .. } in outside {
+            let reason = "it leads out of the project; put the file itself there";
+            files.leave_unsure(&entry, entry.clone(), reason.to_owned());
+        }
     }
     files
 }
@@ -196,6 +222,12 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 impl Files {
+    /// What is below a path can not be known, for what is wrong with a file.
+    fn leave_unsure(&mut self, below: &Path, file: PathBuf, reason: String) {
+        self.unsure.push(Unsure { below: below.to_owned(), file: file.clone(), reason: reason.clone() });
+        self.left_out.push((file, reason));
+    }
+
     /// What a list names: a file, or a folder that is an extension.
     fn add_named(&mut self, path: &Path) {
         if path.is_dir() {
@@ -227,11 +259,15 @@ impl Files {
 
     /// What lies in a folder of extensions, one level deep.
     fn add_folder(&mut self, folder: &Path) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => return self.leave_unsure(folder, folder.to_owned(), format!("it can not be read: {error}")),
+        };
         let mut entries: Vec<PathBuf> = entries.flatten().take(MOST_ENTRIES + 1).map(|entry| entry.path()).collect();
         if entries.len() > MOST_ENTRIES {
             let reason = format!("it has more than {MOST_ENTRIES} entries, so nothing of it is loaded");
-            return self.left_out.push((folder.to_owned(), reason));
+            return self.leave_unsure(folder, folder.to_owned(), reason);
         }
         entries.sort();
         for path in entries {
@@ -253,36 +289,55 @@ impl Files {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let manifest = folder.join("plugin.toml");
         match package_entries(&folder.join("package.json")) {
-            Err(reason) => return self.left_out.push((folder.join("package.json"), reason)),
+            Err(reason) => return self.leave_unsure(folder, folder.join("package.json"), reason),
             Ok(Some(entries)) => {
-                let several = entries.len() > 1;
-                for entry in entries {
-                    let path = folder.join(&entry);
-                    let Some(kind) = Kind::of(&path).filter(|_| path.is_file()) else {
-                        let reason = "package.json names it as an extension, and it is none: no component and no \
-                                      script is there";
-                        self.left_out.push((path, reason.to_owned()));
-                        continue;
-                    };
-                    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                    let name = if several { format!("{name}-{stem}") } else { name.clone() };
-                    let manifest = if several { path.with_extension("toml") } else { manifest.clone() };
-                    let folder = Some(folder.to_owned());
-                    self.found.push(Found { entry: path, kind, manifest, name, place, folder });
-                }
+                self.add_entries(folder, &entries, place);
                 return;
             }
             Ok(None) => {}
         }
-        let index = || ["index.ts", "index.js"].map(|name| folder.join(name)).into_iter().find(|path| path.is_file());
         let component = if manifest.is_file() { only_component(folder) } else { Ok(None) };
-        let (entry, kind) = match (component, index()) {
+        let (entry, kind) = match (component, index_of(folder)) {
             (Ok(Some(component)), _) => (component, Kind::Component),
             (_, Some(index)) => (index, Kind::Script),
             (Ok(None), None) => return,
-            (Err(reason), None) => return self.left_out.push((folder.to_owned(), reason)),
+            (Err(reason), None) => return self.leave_unsure(folder, folder.to_owned(), reason),
         };
         self.found.push(Found { entry, kind, manifest, name, place, folder: Some(folder.to_owned()) });
+    }
+
+    /// What a package.json names. Each has a manifest of its own if there are several.
+    fn add_entries(&mut self, folder: &Path, named: &[PathBuf], place: Place) {
+        let entries: Vec<PathBuf> = named.iter().flat_map(|entry| entries_at(&folder.join(entry))).collect();
+        let within = folder.canonicalize();
+        for path in &entries {
+            let Some(kind) = Kind::of(path).filter(|_| path.is_file()) else {
+                let reason =
+                    "package.json names it as an extension, and it is none: no component and no script is there";
+                self.leave_unsure(folder, path.clone(), reason.to_owned());
+                continue;
+            };
+            let is_inside = |real: PathBuf| within.as_ref().is_ok_and(|within| real.starts_with(within));
+            if !path.canonicalize().is_ok_and(is_inside) {
+                let reason = "package.json names it, and it leads out of its folder; put the file itself there";
+                self.leave_unsure(folder, path.clone(), reason.to_owned());
+                continue;
+            }
+            let mut name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let mut manifest = folder.join("plugin.toml");
+            if entries.len() > 1 {
+                name = format!("{name}-{}", name_of_file(path));
+                manifest = path.with_extension("toml");
+            }
+            self.found.push(Found {
+                entry: path.clone(),
+                kind,
+                manifest,
+                name,
+                place,
+                folder: Some(folder.to_owned()),
+            });
+        }
     }
 
     /// Leaves the first of each file, whatever names lead to it.
@@ -290,6 +345,99 @@ impl Files {
         let mut known = std::collections::HashSet::new();
         self.found.retain(|found| known.insert(found.entry.canonicalize().unwrap_or_else(|_| found.entry.clone())));
     }
+}
+
+/// What a path that the user names for a run stands for: a file, or a folder that is an extension, or several. What it gives
+/// is the same that lists and folders of extensions make of it, but that an index is called by its folder.
+///
+/// # Errors
+/// If it is none, or if one of several is none.
+pub(crate) fn named(path: &Path) -> Result<Vec<Found>, Error> {
+    // Without `.` in it, and with a name to call it by.
+    let mut path: PathBuf = path.components().collect();
+    if path.file_name().is_none() {
+        path = path.canonicalize().unwrap_or(path);
+    }
+    if !path.is_dir()
+        && let Some(found) = of_package(&path)?
+    {
+        return Ok(vec![found]);
+    }
+    let mut files = Files::default();
+    files.add_named(&path);
+    if let Some((path, reason)) = files.left_out.into_iter().next() {
+        let said = match reason.strip_prefix("it ") {
+            Some(rest) => format!("{} {rest}", path.display()),
+            None => format!("{}: {reason}", path.display()),
+        };
+        return Err(if path.exists() { Error::Failed(said) } else { Error::NotFound(said) });
+    }
+    for found in files.found.iter_mut().filter(|found| found.folder.is_none()) {
+        found.name = name_of_file(&found.entry);
+        if let Some(folder) = own_folder(&found.entry) {
+            found.manifest = folder.join("plugin.toml");
+            found.folder = Some(folder);
+        }
+    }
+    Ok(files.found)
+}
+
+/// The folder that a script's file is the entry of: that of an `index` with a `plugin.toml` beside it, and without a manifest
+/// of its own name. Any other script is but one file among others.
+fn own_folder(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+    let is_index = file.file_stem().is_some_and(|stem| stem == "index") && Kind::of(file) == Some(Kind::Script);
+    let is_own = is_index && folder.join("plugin.toml").is_file() && !file.with_extension("toml").exists();
+    is_own.then(|| folder.to_owned())
+}
+
+/// That a folder is several extensions, with what to name instead.
+pub(crate) fn several_entries(folder: &Path, several: &[Found]) -> String {
+    let entries: Vec<String> = several.iter().map(|found| found.entry.display().to_string()).collect();
+    format!("{} holds {} extensions; name one of them: {}", folder.display(), several.len(), entries.join(", "))
+}
+
+/// The extension that a file is the entry of, if the package.json that is nearest to it says so.
+fn of_package(file: &Path) -> Result<Option<Found>, Error> {
+    for folder in file.ancestors().skip(1).take(MOST_ABOVE) {
+        let package = folder.join("package.json");
+        if package.symlink_metadata().is_err() {
+            continue;
+        }
+        let failed = |reason: String| Error::Failed(format!("{}: {reason}", package.display()));
+        let Some(entries) = package_entries(&package).map_err(failed)? else { return Ok(None) };
+        let mut files = Files::default();
+        files.add_entries(folder, &entries, Place::Settings);
+        return Ok(files.found.into_iter().find(|found| is_at(found, file)).filter(|found| found.entry.is_file()));
+    }
+    Ok(None)
+}
+
+/// What a file is called: by its stem, or by its folder if it is only an index.
+fn name_of_file(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default();
+    let folder = file.parent().and_then(Path::file_name).filter(|_| stem == "index");
+    folder.unwrap_or(stem).to_string_lossy().into_owned()
+}
+
+/// What a name in a package.json stands for: a file, or the index of a folder, else the scripts in it.
+fn entries_at(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path.to_owned()];
+    }
+    if let Some(index) = index_of(path) {
+        return vec![index];
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().take(MOST_ENTRIES).map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|file| file.is_file() && scripts::is_script(file)).collect();
+    files.sort();
+    // So that it is said that it holds none.
+    if files.is_empty() { vec![path.to_owned()] } else { files }
+}
+
+/// The script that a folder begins with.
+fn index_of(folder: &Path) -> Option<PathBuf> {
+    ["index.ts", "index.js"].map(|name| folder.join(name)).into_iter().find(|path| path.is_file())
 }
 
 /// The one component of a folder: `plugin.wasm`, else the only one.

@@ -12,7 +12,7 @@ use atoll_table::{Error, Origin, names::near_matches};
 use crate::{
     builtins,
     directories::Directories,
-    extension_files::{self, Files, Kind, Level, Place},
+    extension_files::{self, Files, Kind, Level, Place, Unsure},
     project::Project,
     scripts::Script,
 };
@@ -153,9 +153,7 @@ impl Installed {
     }
 
     fn script(&self) -> anyhow::Result<Script> {
-        let mut script = Script::read(&self.entry, self.own.as_deref(), self.name.clone())?;
-        script.manifest.name = self.name.clone();
-        Ok(script)
+        Script::read(&self.entry, self.own.as_deref(), &self.manifest, self.name.clone())
     }
 }
 
@@ -331,14 +329,32 @@ impl PluginFiles {
     }
 }
 
+/// What looks like a plugin and is none.
+#[derive(Clone, Debug)]
+pub(crate) struct Stray {
+    pub(crate) path: PathBuf,
+    pub(crate) reason: String,
+    /// Whose it is.
+    pub(crate) origin: Origin,
+}
+
+impl Stray {
+    /// That it is left out, for people.
+    pub(crate) fn note(&self) -> String {
+        format!("the plugin in {} is left out: {}", self.path.display(), self.reason)
+    }
+}
+
 /// Every plugin that is there.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     /// The user's, then the project's. Of each, those that its settings name, as they do, those in its folder of extensions
     /// and those in its folder of plugins, sorted by name.
     pub(crate) plugins: Vec<Installed>,
-    /// Folders and files that hold none, with the reason.
-    pub(crate) strays: Vec<(PathBuf, String)>,
+    /// Folders and files that hold none.
+    pub(crate) strays: Vec<Stray>,
+    /// Of what it can not be known what it holds. Each is among the strays, too.
+    pub(crate) unsure: Vec<Unsure>,
     /// Built-in extensions that the settings switch on or off, the last word last.
     pub(crate) builtins: Vec<(String, bool)>,
 }
@@ -354,12 +370,7 @@ impl Catalog {
         let user =
             Level { base: &directories.atoll_home, home: &directories.home, list: &settings.extensions, within: None };
         catalog.add_files(extension_files::look(user), Origin::User, &disabled, user_name);
-        for (folder, name) in folders(&directories.plugins()) {
-            match user_name(&name) {
-                Ok(name) => catalog.add(Installed::in_folder(name, Origin::User, folder, true), &disabled),
-                Err(reason) => catalog.strays.push((folder, reason)),
-            }
-        }
+        catalog.add_folders(&directories.plugins(), Origin::User, &disabled, user_name);
         if let Some(base) = project.extensions_base() {
             let within = Some(project.directory());
             let level = Level { base: &base, home: &directories.home, list: &settings.project_extensions, within };
@@ -372,13 +383,35 @@ impl Catalog {
             let name = |name: &str| project_name(name, project.directory());
             catalog.add_files(files, Origin::Project, &disabled, name);
         }
-        for (folder, name) in project.plugins().iter().flat_map(|plugins| folders(plugins)) {
-            match project_name(&name, project.directory()) {
-                Ok(name) => catalog.add(Installed::in_folder(name, Origin::Project, folder, true), &disabled),
-                Err(reason) => catalog.strays.push((folder, reason)),
-            }
+        if let Some(plugins) = project.plugins() {
+            let name = |name: &str| project_name(name, project.directory());
+            catalog.add_folders(&plugins, Origin::Project, &disabled, name);
         }
         Ok(catalog)
+    }
+
+    /// What was installed into a folder of plugins.
+    fn add_folders(
+        &mut self,
+        parent: &Path,
+        origin: Origin,
+        disabled: &DisabledPlugins,
+        name: impl Fn(&str) -> Result<PluginName, String>,
+    ) {
+        let found = match folders(parent) {
+            Ok(found) => found,
+            Err(error) => {
+                let (path, reason) = (parent.to_owned(), format!("it can not be read: {error}"));
+                self.unsure.push(Unsure { below: path.clone(), file: path.clone(), reason: reason.clone() });
+                return self.strays.push(Stray { path, reason, origin });
+            }
+        };
+        for (path, folder_name) in found {
+            match name(&folder_name) {
+                Ok(name) => self.add(Installed::in_folder(name, origin, path, true), disabled),
+                Err(reason) => self.strays.push(Stray { path, reason, origin }),
+            }
+        }
     }
 
     fn add_files(
@@ -388,13 +421,14 @@ impl Catalog {
         disabled: &DisabledPlugins,
         name: impl Fn(&str) -> Result<PluginName, String>,
     ) {
-        self.strays.extend(files.left_out);
+        self.strays.extend(files.left_out.into_iter().map(|(path, reason)| Stray { path, reason, origin }));
+        self.unsure.extend(files.unsure);
         self.builtins.extend(files.builtins);
         for found in files.found {
             let name = match name(&plain_name(&found.name)) {
                 Ok(name) => name,
                 Err(reason) => {
-                    self.strays.push((found.entry, reason));
+                    self.strays.push(Stray { path: found.entry, reason, origin });
                     continue;
                 }
             };
@@ -412,7 +446,8 @@ impl Catalog {
         if let Some(known) = self.plugins.iter().find(|known| known.name == plugin.name) {
             let (name, first) = (&plugin.name, known.shown());
             let reason = format!("another plugin is called {name}, {first}, and comes first; rename one of them");
-            self.strays.push((plugin.shown_path().to_owned(), reason));
+            let (path, origin) = (plugin.shown_path().to_owned(), plugin.origin);
+            self.strays.push(Stray { path, reason, origin });
             return;
         }
         let enabled = !disabled.contains(&plugin.name);
@@ -454,17 +489,20 @@ pub(crate) fn not_found(name: &str, known: &[&str]) -> Error {
     Error::NotFound(format!("there is no plugin `{shown}`; {way_out}"))
 }
 
-/// The folders in a folder, with their names. Those that begin with a dot are not plugins but work under way.
-fn folders(parent: &Path) -> Vec<(PathBuf, String)> {
-    let mut found: Vec<(PathBuf, String)> = std::fs::read_dir(parent)
-        .into_iter()
-        .flatten()
+/// The folders in a folder, with their names; none if it is not there. Those that begin with a dot are not plugins but work
+/// under way.
+fn folders(parent: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
+    let entries = match std::fs::read_dir(parent) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found: Vec<(PathBuf, String)> = entries
         .flatten()
         .map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))
         .filter(|(path, name)| !name.starts_with('.') && path.is_dir())
         .collect();
     found.sort();
-    found
+    Ok(found)
 }
 
 /// The name of a file or a folder in the letters of plugins' names, as far as it can be written in them.

@@ -16,32 +16,44 @@ pub(crate) struct Loaded {
     pub(crate) origin: Origin,
     /// The user named it for this run.
     pub(crate) is_named: bool,
-    /// What it was loaded from.
-    pub(crate) file: PathBuf,
+    /// What the user named, else its file.
+    pub(crate) place: PathBuf,
     pub(crate) plugin: LoadedPlugin,
     version: Mutex<Version>,
 }
 
 /// Which version of a plugin is there.
 struct Version {
+    /// What it was loaded from.
+    file: PathBuf,
     pin: Pin,
     /// The built-in tools that its own may stand in for.
     replaces: Vec<String>,
 }
 
 impl Loaded {
-    /// A plugin of this origin, named by the user or not, from this file.
+    /// A plugin of this origin, named by the user or not, in this place, from this file.
     pub(crate) fn new(
-        (origin, is_named, file): (Origin, bool, PathBuf),
+        (origin, is_named, place, file): (Origin, bool, PathBuf, PathBuf),
         pin: Pin,
         replaces: Vec<String>,
         plugin: LoadedPlugin,
     ) -> Self {
-        Self { origin, is_named, file, plugin, version: Mutex::new(Version { pin, replaces }) }
+        Self { origin, is_named, place, plugin, version: Mutex::new(Version { file, pin, replaces }) }
     }
 
     fn version(&self) -> MutexGuard<'_, Version> {
         self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it was loaded from.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.version().file.clone()
+    }
+
+    /// The same version of it lies elsewhere now.
+    pub(crate) fn moves(&self, file: PathBuf) {
+        self.version().file = file;
     }
 
     /// Whether it is of these files.
@@ -50,17 +62,29 @@ impl Loaded {
     }
 
     /// Another version of it runs from now on.
-    pub(crate) fn becomes(&self, pin: Pin, replaces: Vec<String>) {
-        *self.version() = Version { pin, replaces };
+    pub(crate) fn becomes(&self, file: PathBuf, pin: Pin, replaces: Vec<String>) {
+        *self.version() = Version { file, pin, replaces };
     }
 
     /// Whether it is what a candidate was loaded as.
     pub(crate) fn is_of(&self, candidate: &Candidate) -> bool {
-        self.file == candidate.file
+        self.version().file == candidate.file
             && self.origin == candidate.origin
             && self.is_named == candidate.is_named
             // The name of one that can not be read is not known.
             && (candidate.plugin.is_err() || self.plugin.name == candidate.name.as_str())
+    }
+
+    /// Whether a candidate has its name and its standing, wherever it lies.
+    pub(crate) fn is_twin(&self, candidate: &Candidate) -> bool {
+        self.plugin.name == candidate.name.as_str()
+            && self.origin == candidate.origin
+            && self.is_named == candidate.is_named
+    }
+
+    /// Whether it is one that the user named, so that another of its name is left out.
+    pub(crate) fn hides(&self, candidate: &Candidate) -> bool {
+        self.is_named && self.plugin.name == candidate.name.as_str()
     }
 
     /// Puts its tools into the table.

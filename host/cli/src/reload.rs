@@ -3,7 +3,7 @@
 //!
 //! What can not be loaded must never cost what runs: it goes on, and the user is told why.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use atoll_agent::extensions::Reload;
 use atoll_table::{Error, extension::EventKind};
@@ -14,6 +14,7 @@ use crate::{
     arguments::ExtensionArguments,
     assembled::Assembled,
     candidates::{Candidate, Candidates, Wanted, named_failure},
+    extension_files::Unsure,
     loaded::Loaded,
     settings_of::Said,
     terminal,
@@ -146,6 +147,75 @@ fn kept(name: &str, error: impl Into<anyhow::Error>) -> Outcome {
     Outcome { name: name.to_owned(), change: Change::Kept(error.into()) }
 }
 
+/// What runs, with what is to become of it.
+struct Pairs {
+    /// Candidates, with what runs and is to give way to each. It is several if one that the user named can not be read: all
+    /// that came from there.
+    pairs: Vec<(Vec<Arc<Loaded>>, Candidate)>,
+    /// What runs and can not be known to be gone, with the reason.
+    held: Vec<(Arc<Loaded>, String)>,
+    /// What runs and is gone.
+    gone: Vec<Arc<Loaded>>,
+}
+
+impl Pairs {
+    fn of(before: &[Arc<Loaded>], all: Vec<Candidate>, unsure: &[Unsure]) -> Self {
+        let (found, missed): (Vec<_>, Vec<_>) =
+            before.iter().cloned().partition(|loaded| all.iter().any(|candidate| loaded.is_of(candidate)));
+        let (mut held, mut missing) = (Vec::new(), Vec::new());
+        for loaded in missed {
+            match why_unsure(&loaded, unsure) {
+                Some(reason) => held.push((loaded, reason)),
+                None => missing.push(loaded),
+            }
+        }
+        let mut pairs = Vec::new();
+        for candidate in all {
+            // What can not be looked at has this name.
+            if held.iter().any(|(loaded, _)| loaded.is_twin(&candidate)) {
+                continue;
+            }
+            let mut old: Vec<_> = found.iter().filter(|loaded| loaded.is_of(&candidate)).take(1).cloned().collect();
+            if old.is_empty() {
+                let is_unread = candidate.is_named && candidate.plugin.is_err();
+                let gives_way = |loaded: &mut Arc<Loaded>| match is_unread {
+                    true => loaded.is_named && loaded.place == candidate.place,
+                    false => loaded.is_twin(&candidate),
+                };
+                old.extend(missing.extract_if(.., gives_way));
+            }
+            pairs.push((old, candidate));
+        }
+        Self { pairs, held, gone: missing }
+    }
+}
+
+impl Unsure {
+    /// Whether a plugin was loaded from there.
+    fn is_about(&self, loaded: &Loaded) -> bool {
+        loaded.file().starts_with(&self.below)
+    }
+}
+
+/// Why it can not be known whether the file of a plugin is still meant to be loaded, if so.
+fn why_unsure(loaded: &Loaded, unsure: &[Unsure]) -> Option<String> {
+    let file = loaded.file();
+    let known = unsure.iter().find(|unsure| unsure.is_about(loaded));
+    let known = known.map(|Unsure { file, reason, .. }| format!("{}: {reason}", file.display()));
+    let unseen =
+        || file.try_exists().err().map(|error| format!("{}: it can not be looked at: {error}", file.display()));
+    known.or_else(unseen)
+}
+
+/// Puts one that goes on behind what it was behind before.
+fn put_back(loaded: Arc<Loaded>, before: &[Arc<Loaded>], after: &mut Vec<Arc<Loaded>>) {
+    let is_same = |one: &Loaded, other: &Loaded| one.plugin.name == other.plugin.name && one.origin == other.origin;
+    let earlier: Vec<_> = before.iter().take_while(|other| !Arc::ptr_eq(other, &loaded)).collect();
+    let behind = |earlier: &&Arc<Loaded>| after.iter().position(|other| is_same(other, earlier));
+    let at = earlier.iter().rev().find_map(behind).map_or(0, |behind| behind + 1);
+    after.insert(at, loaded);
+}
+
 impl Inner {
     async fn reload(&self, which: Which, shown: &mut Vec<String>) -> Vec<Outcome> {
         let Assembled { parts, plugins, extensions, pipeline, .. } = &self.assembled;
@@ -153,32 +223,54 @@ impl Inner {
             Ok(said) => said.settings,
             Err(error) => return plugins.all().iter().map(|loaded| kept(&loaded.plugin.name, error.clone())).collect(),
         };
+        let grants = parts.read_grants();
+        let candidates = parts.candidates(&self.wanted, &settings, &grants).await;
+        let before = plugins.all();
+        if let Some(reason) = candidates.unread {
+            let kept = |loaded: &Arc<Loaded>| kept(&loaded.plugin.name, anyhow::anyhow!("{reason}"));
+            return before.iter().map(kept).collect();
+        }
+        let Candidates { all, builtins, notes, unsure, .. } = candidates;
         self.assembled.plugin_settings.set(settings.plugin_settings.clone());
         parts.host.set_user_limits(settings.limits.clone());
-        let grants = parts.read_grants();
-        let Candidates { all, builtins, notes } = parts.candidates(&self.wanted, &settings, &grants).await;
-        for note in notes {
+        let Pairs { pairs, held, gone } = Pairs::of(&before, all, &unsure);
+        // Of what goes on it is said that it does.
+        let is_told =
+            |unsure: &&Unsure| self.wanted.no_extensions || held.iter().any(|(loaded, _)| unsure.is_about(loaded));
+        let left_out = unsure.iter().filter(|unsure| !is_told(unsure)).map(Unsure::note);
+        for note in notes.into_iter().chain(left_out) {
             if !shown.contains(&note) {
                 terminal::note(&note);
                 shown.push(note);
             }
         }
-        let before = plugins.all();
         let mut after: Vec<Arc<Loaded>> = Vec::new();
         let mut outcomes = Vec::new();
-        for candidate in all {
-            let old = before.iter().find(|loaded| loaded.is_of(&candidate)).cloned();
+        for (mut old, candidate) in pairs {
             // One that can not be read does not say its name.
-            let name = old.as_ref().map_or_else(|| candidate.name.to_string(), |old| old.plugin.name.clone());
-            let (loaded, change) = match (old, candidate) {
-                (Some(old), Candidate { plugin: Ok(wanted), .. }) => {
+            let name = old.first().map_or_else(|| candidate.name.to_string(), |old| old.plugin.name.clone());
+            let (loaded, change) = match (old.pop(), candidate) {
+                (Some(old), Candidate { plugin: Ok(wanted), file, .. }) => {
                     if which == Which::Changed && old.is_version(wanted.pin()) {
+                        old.moves(file);
                         after.push(old);
                         continue;
                     }
-                    self.replace(old, wanted).await
+                    self.replace(old, wanted, file).await
                 }
-                (Some(old), Candidate { plugin: Err(error), .. }) => (Some(old), Change::Kept(error)),
+                (Some(last), Candidate { plugin: Err(error), .. }) => {
+                    for other in old {
+                        outcomes.push(kept(&other.plugin.name, anyhow::anyhow!("{error:#}")));
+                        after.push(other);
+                    }
+                    outcomes.push(kept(&last.plugin.name, error));
+                    after.push(last);
+                    continue;
+                }
+                // What the user named goes on under this name.
+                (None, candidate) if !candidate.is_named && after.iter().any(|named| named.hides(&candidate)) => {
+                    continue;
+                }
                 (None, candidate) => match self.load(candidate).await {
                     Ok(Some(loaded)) => (Some(loaded), Change::Added),
                     Ok(None) => continue,
@@ -188,10 +280,10 @@ impl Inner {
             after.extend(loaded);
             outcomes.push(Outcome { name, change });
         }
-        let is_gone = |loaded: &&Arc<Loaded>| {
-            !after.iter().any(|other| other.file == loaded.file && other.origin == loaded.origin)
-        };
-        let gone: Vec<Arc<Loaded>> = before.iter().filter(is_gone).cloned().collect();
+        for (loaded, reason) in held {
+            outcomes.push(kept(&loaded.plugin.name, anyhow::anyhow!("{reason}")));
+            put_back(loaded, &before, &mut after);
+        }
         // One that takes a name over from a file that is gone has its tools and its commands.
         plugins.set(after);
         for loaded in &gone {
@@ -224,18 +316,18 @@ impl Inner {
     }
 
     /// Lets another version take over. Gives what is there then.
-    async fn replace(&self, old: Arc<Loaded>, wanted: Wanted) -> (Option<Arc<Loaded>>, Change) {
+    async fn replace(&self, old: Arc<Loaded>, wanted: Wanted, file: PathBuf) -> (Option<Arc<Loaded>>, Change) {
         let parts = &self.assembled.parts;
         let pin = wanted.pin().clone();
         let replaces = wanted.replaces.clone();
         let (Some(live), Some(extension)) = (&old.plugin.live, &old.plugin.extension) else {
-            return match self.exchange(&old, wanted).await {
+            return match self.exchange(&old, wanted, file).await {
                 Ok(new) => (Some(new), Change::Replaced),
                 Err(error) => (Some(old), Change::Kept(error)),
             };
         };
         let failed = |error: Error| match old.is_named {
-            true => named_failure(&old.file, error),
+            true => named_failure(&old.file(), error),
             false => error.into(),
         };
         let replacement = match wanted.load_replacement(Arc::clone(&parts.host)).await {
@@ -253,7 +345,7 @@ impl Inner {
         extensions.tell_one(extension, EventKind::SessionStart).await;
         match replaced {
             Ok(_) => {
-                old.becomes(pin, replaces);
+                old.becomes(file, pin, replaces);
                 (Some(old), Change::Replaced)
             }
             Err(error) => {
@@ -264,14 +356,14 @@ impl Inner {
     }
 
     /// Another version of a plugin that lives no longer than its calls. Those under way end on what they began with.
-    async fn exchange(&self, old: &Arc<Loaded>, wanted: Wanted) -> anyhow::Result<Arc<Loaded>> {
+    async fn exchange(&self, old: &Arc<Loaded>, wanted: Wanted, file: PathBuf) -> anyhow::Result<Arc<Loaded>> {
         let (replaces, pin) = (wanted.replaces.clone(), wanted.pin().clone());
         let plugin = wanted.load(Arc::clone(&self.assembled.parts.host)).await?;
         if plugin.extension.is_some() {
             anyhow::bail!("it has become an extension; start atoll again to have it");
         }
-        let Loaded { origin, is_named, ref file, .. } = **old;
-        let new = Loaded::new((origin, is_named, file.clone()), pin, replaces, plugin);
+        let Loaded { origin, is_named, ref place, .. } = **old;
+        let new = Loaded::new((origin, is_named, place.clone(), file), pin, replaces, plugin);
         self.assembled.pipeline.change(|table| new.register(table))?;
         let names = |loaded: &Loaded| -> Vec<String> {
             let tools = loaded.plugin.tools.as_ref().map(|(tools, _)| tools.as_slice()).unwrap_or_default();
@@ -285,7 +377,7 @@ impl Inner {
 
     /// Loads one that did not run, and starts it. None if it is one that the user wants left out.
     async fn load(&self, candidate: Candidate) -> anyhow::Result<Option<Arc<Loaded>>> {
-        let Candidate { origin, is_named, file, plugin, .. } = candidate;
+        let Candidate { origin, is_named, place, file, plugin, .. } = candidate;
         let Assembled { parts, plugins, extensions, pipeline, .. } = &self.assembled;
         let wanted = plugin?;
         let (replaces, pin) = (wanted.replaces.clone(), wanted.pin().clone());
@@ -296,7 +388,7 @@ impl Inner {
         if self.wanted.no_extensions && !is_named && loaded.extension.is_some() {
             return Ok(None);
         }
-        let loaded = Arc::new(Loaded::new((origin, is_named, file), pin, replaces, loaded));
+        let loaded = Arc::new(Loaded::new((origin, is_named, place, file), pin, replaces, loaded));
         pipeline.change(|table| loaded.register(table))?;
         if let Some(extension) = &loaded.plugin.extension {
             let before = plugins.all();

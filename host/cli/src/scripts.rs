@@ -13,7 +13,11 @@ use atoll_caps::{Effective, Grants, Manifest, Pin, PluginName, Wants, read_small
 use atoll_engine::{ScriptPlugin, SourceFile, script_manifest, script_pin};
 use atoll_table::{Error, Origin};
 
-use crate::builtins;
+use crate::{
+    builtins,
+    extension_files::{self, Found, Kind},
+    installed::plain_name,
+};
 
 /// What the names of scripts end in, the likelier first.
 pub(crate) const EXTENSIONS: [&str; 5] = ["ts", "js", "mjs", "mts", "cts"];
@@ -43,56 +47,15 @@ pub(crate) fn is_script(file: &Path) -> bool {
         && !file.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".d.ts"))
 }
 
-/// The files that a folder of one script or of several begins with: what its `package.json` names, else `index.ts` or
-/// `index.js`. None if it is no such folder.
-///
-/// # Errors
-/// If its `package.json` can not be read, or names what is not there.
-pub(crate) fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let package = folder.join("package.json");
-    if let Some(text) = read_small_file(&package).with_context(|| format!("{} can not be read", package.display()))? {
-        let json: serde_json::Value =
-            serde_json::from_str(&text).with_context(|| format!("{} is not JSON", package.display()))?;
-        let named = ["/atoll/extensions", "/pi/extensions"].iter().find_map(|key| json.pointer(key)?.as_array());
-        let named = named.into_iter().flatten().filter_map(|name| name.as_str());
-        let found: Vec<PathBuf> = named.flat_map(|name| named_entries(&folder.join(name))).collect();
-        if let Some(missing) = found.iter().find(|file| !file.is_file()) {
-            anyhow::bail!("{} names {}, which is not there", package.display(), missing.display());
-        }
-        if !found.is_empty() {
-            return Ok(found);
-        }
-    }
-    Ok(["index.ts", "index.js"]
-        .map(|name| folder.join(name))
-        .into_iter()
-        .filter(|file| file.is_file())
-        .take(1)
-        .collect())
-}
-
-/// What a name in a `package.json` stands for: a file, or the scripts of a folder.
-fn named_entries(path: &Path) -> Vec<PathBuf> {
-    if !path.is_dir() {
-        return vec![path.to_owned()];
-    }
-    let index = ["index.ts", "index.js"].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
-    if let Some(index) = index {
-        return vec![index];
-    }
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> = entries.filter(|file| file.is_file() && is_script(file)).collect();
-    files.sort();
-    files
-}
-
 /// That what is to be read as a component is none because it is a script, or a folder with one.
 ///
 /// # Errors
 /// `unavailable`, with what is done with scripts instead.
 pub(crate) fn refuse(file: &Path) -> Result<(), Error> {
-    let is_folder = file.is_dir() && entries(file).is_ok_and(|found| !found.is_empty());
-    if !(is_script(file) && file.is_file() || is_folder) {
+    let holds_script = |folder: &Path| {
+        extension_files::named(folder).is_ok_and(|found| found.iter().any(|found| found.kind == Kind::Script))
+    };
+    if !(is_script(file) && file.is_file() || file.is_dir() && holds_script(file)) {
         return Ok(());
     }
     Err(Error::Unavailable(format!(
@@ -101,49 +64,40 @@ pub(crate) fn refuse(file: &Path) -> Result<(), Error> {
     )))
 }
 
-/// The folder that is a script's own, where its manifest is: that of an `index` with a `plugin.toml` beside it, and without a
-/// manifest of its own name. Any other script is but one file among others.
-pub(crate) fn own_folder(file: &Path) -> Option<&Path> {
-    let folder = file.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
-    let is_index = file.file_stem().is_some_and(|stem| stem == "index");
-    let is_own = is_index && folder.join("plugin.toml").is_file() && !file.with_extension("toml").exists();
-    is_own.then_some(folder)
-}
-
-/// The name of a script that does not say its own: that of its file, or of its folder if the file is only its index.
-///
-/// # Errors
-/// If that can not name a plugin.
-pub(crate) fn name_of(file: &Path) -> anyhow::Result<PluginName> {
-    let mut stem = file.file_stem().unwrap_or_default();
-    if stem == "index" {
-        stem = file.parent().and_then(Path::file_name).unwrap_or(stem);
-    }
-    let name = stem.to_string_lossy().to_lowercase().replace(['_', '.', ' '], "-");
-    name.parse()
-        .with_context(|| format!("`{name}` can not name a plugin; rename it, or give it a manifest with a name"))
-}
-
 impl Script {
-    /// Reads the script that begins with `entry`, and whatever of its own files that imports. `folder` is the script's own
-    /// folder; a script that is but one file among others has none. May block.
+    /// Reads one that was found, as [`Self::read`]. It is called by its place, whatever it says itself: grants and what it
+    /// keeps go by its name, and no text may choose whose these are.
+    ///
+    /// # Errors
+    /// Also if its place can not name a plugin.
+    pub(crate) fn found(found: &Found) -> anyhow::Result<Self> {
+        let name = plain_name(&found.name);
+        let name: PluginName = name.parse().with_context(|| {
+            format!(
+                "`{name}` can not name a plugin; rename {}, or put it into a folder of another name",
+                found.entry.display()
+            )
+        })?;
+        Self::read(&found.entry, found.folder.as_deref(), &found.manifest, name)
+    }
+
+    /// Reads the script that begins with `entry`, whatever of its own files that imports, and its manifest, if there is one.
+    /// `folder` is the script's own folder; a script that is but one file among others has none. It is called `name`. May
+    /// block.
     ///
     /// # Errors
     /// If a file can not be read, if there are too many, or if the manifest is wrong.
-    pub(crate) fn read(entry: &Path, folder: Option<&Path>, name: PluginName) -> anyhow::Result<Self> {
+    pub(crate) fn read(entry: &Path, folder: Option<&Path>, manifest: &Path, name: PluginName) -> anyhow::Result<Self> {
         let Some(engine) = builtins::script_engine() else {
             anyhow::bail!(Error::Unavailable("this program was built without an engine for scripts".to_owned()));
         };
         let files = read_files(entry, folder)?;
-        let beside = match folder {
-            Some(folder) => folder.join("plugin.toml"),
-            None => entry.with_extension("toml"),
-        };
-        let text = read_small_file(&beside).with_context(|| format!("{} can not be read", beside.display()))?;
-        let shown = beside.to_string_lossy();
+        let text = read_small_file(manifest).with_context(|| format!("{} can not be read", manifest.display()))?;
+        let shown = manifest.to_string_lossy();
         let beside = text.as_deref().map(|text| (&*shown, text));
         let first = files.first().map(|file| file.text.as_str()).unwrap_or_default();
-        let (manifest, text) = script_manifest(beside, first, &entry.to_string_lossy(), name)?;
+        let (mut manifest, text) = script_manifest(beside, first, &entry.to_string_lossy(), name.clone())?;
+        manifest.name = name;
         let pin = script_pin(&files, text.as_deref(), engine)?;
         Ok(Self { file: entry.to_owned(), files, manifest, pin, place: None })
     }
@@ -310,27 +264,6 @@ mod tests {
         // What is one file among others has no data of its own.
         assert_eq!(paths(None, &folder.join("index.ts"))?, ["index.ts", "lib/a.ts", "b.ts"]);
         assert!(paths(None, &folder.join("missing.ts")).is_err());
-        Ok(())
-    }
-
-    #[test]
-    fn a_folder_begins_with_its_index_or_what_its_package_names() -> anyhow::Result<()> {
-        let folder = tempfile::tempdir()?;
-        let folder = folder.path();
-        assert!(entries(folder)?.is_empty());
-        std::fs::write(folder.join("index.js"), "")?;
-        assert_eq!(entries(folder)?, [folder.join("index.js")]);
-        std::fs::write(folder.join("index.ts"), "")?;
-        assert_eq!(entries(folder)?, [folder.join("index.ts")]);
-        std::fs::write(folder.join("package.json"), r#"{"name":"x"}"#)?;
-        assert_eq!(entries(folder)?, [folder.join("index.ts")]);
-        std::fs::write(folder.join("package.json"), r#"{"pi":{"extensions":["./src/main.ts"]}}"#)?;
-        assert!(entries(folder).is_err());
-        std::fs::create_dir(folder.join("src"))?;
-        std::fs::write(folder.join("src/main.ts"), "")?;
-        assert_eq!(entries(folder)?, [folder.join("./src/main.ts")]);
-        std::fs::write(folder.join("package.json"), r#"{"pi":{"extensions":["src"]}}"#)?;
-        assert_eq!(entries(folder)?, [folder.join("src/main.ts")]);
         Ok(())
     }
 }

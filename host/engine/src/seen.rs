@@ -47,6 +47,11 @@ impl SeenComponent {
             (None, None) => false,
         }
     }
+
+    /// Whether it may turn out to be an extension: as [`Self::is_extension`], but what is not known may be one.
+    pub fn may_be_extension(&self) -> bool {
+        (self.description.is_none() && self.bytes.is_none()) || self.is_extension()
+    }
 }
 
 /// What tells a file from what it was before, and from others.

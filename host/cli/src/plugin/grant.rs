@@ -14,6 +14,7 @@ use super::{Known, find_any};
 use crate::{
     arguments::GrantArguments,
     builtins,
+    extension_files::{self, Kind, several_entries},
     scripts::{self, Script},
     terminal,
 };
@@ -84,15 +85,13 @@ pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow
 /// The script that a path stands for, if it is one: scripts that a user names for a run are not among the installed plugins.
 fn script(known: &Known, path: &str) -> anyhow::Result<Option<Script>> {
     let path = known.directories.cwd.join(path);
-    if scripts::is_script(&path) && path.is_file() {
-        return Ok(Some(Script::read(&path, scripts::own_folder(&path), scripts::name_of(&path)?)?));
-    }
-    if !path.is_dir() {
+    if !path.is_dir() && !(scripts::is_script(&path) && path.is_file()) {
         return Ok(None);
     }
-    match scripts::entries(&path)?.as_slice() {
-        [entry] => Ok(Some(Script::read(entry, Some(&path), scripts::name_of(entry)?)?)),
-        _ => Ok(None),
+    match extension_files::named(&path)?.as_slice() {
+        [found] if found.kind == Kind::Script => Ok(Some(Script::found(found)?)),
+        [_] => Ok(None),
+        several => Err(Error::InvalidArguments(several_entries(&path, several)).into()),
     }
 }
 

@@ -7,7 +7,11 @@ use atoll_table::Origin;
 use serde_json::{Value, json};
 
 use super::Known;
-use crate::{builtins, installed::Installed, terminal};
+use crate::{
+    builtins,
+    installed::{Installed, Stray},
+    terminal,
+};
 
 struct Row {
     name: String,
@@ -22,15 +26,15 @@ struct Row {
 pub(super) fn run(known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
     let grants = known.grants();
     let mut rows: Vec<Row> = known.catalog.plugins.iter().map(|plugin| row(plugin, &grants)).collect();
-    for (folder, reason) in &known.catalog.strays {
+    for Stray { path, reason, origin } in &known.catalog.strays {
         rows.push(Row {
-            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             version: String::new(),
-            from: "user",
+            from: from(*origin),
             state: format!("broken: {reason}"),
             granted: Vec::new(),
             sha256: None,
-            folder: Some(folder.display().to_string()),
+            folder: Some(path.display().to_string()),
         });
     }
     rows.extend(builtins::all().map(|builtin| {
@@ -63,11 +67,19 @@ pub(super) fn run(known: &Known, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whose it is, for people.
+fn from(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Project => "project",
+        Origin::User | Origin::Builtin => "user",
+    }
+}
+
 fn row(plugin: &Installed, grants: &atoll_caps::Grants) -> Row {
     let mut row = Row {
         name: plugin.name.to_string(),
         version: String::new(),
-        from: if plugin.origin == Origin::Project { "project" } else { "user" },
+        from: from(plugin.origin),
         state: if plugin.enabled { "on" } else { "off" }.to_owned(),
         granted: Vec::new(),
         sha256: None,

@@ -14,7 +14,7 @@ use crate::{
     builtins,
     exit::{ExitStatus, FAILED},
     extension_files::Kind,
-    installed::{Catalog, Installed, PluginFiles},
+    installed::{Catalog, Installed, PluginFiles, Stray},
     terminal,
 };
 
@@ -30,9 +30,9 @@ pub(super) async fn run(names: &[String], as_json: bool, trust: TrustArguments) 
     let grants = Grants::load(&parts.directories.grants())?;
     let mut findings = Vec::new();
     if names.is_empty() {
-        for (folder, reason) in &catalog.strays {
-            let wrong = vec![format!("{} holds no plugin: {reason}", folder.display())];
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for Stray { path, reason, .. } in &catalog.strays {
+            let wrong = vec![format!("{} holds no plugin: {reason}", path.display())];
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             findings.push(Finding { name, wrong, note: None });
         }
         for plugin in &catalog.plugins {

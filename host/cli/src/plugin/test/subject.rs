@@ -8,6 +8,7 @@ use atoll_engine::{LoadedPlugin, PluginHost, Replacement, SeenComponent, UserPlu
 use atoll_table::{Error, Origin};
 
 use crate::{
+    extension_files::{self, Kind, several_entries},
     installed::{ManifestSource, PluginFiles},
     plugin::inspect::name_of,
     scripts::{self, Script},
@@ -55,18 +56,17 @@ impl Subject {
     /// Reads it. A component without a manifest beside it or inside it has that of its project. May block.
     pub(crate) fn read(&self, host: &PluginHost) -> anyhow::Result<Files> {
         if self.file.is_dir() {
-            let entries = scripts::entries(&self.file)?;
-            let [entry] = entries.as_slice() else {
-                let shown = self.file.display();
-                anyhow::bail!("{shown} holds {} scripts to start with; name the file of one", entries.len());
+            let all = extension_files::named(&self.file)?;
+            return match all.as_slice() {
+                [found] if found.kind == Kind::Script => Ok(Files::Script(Box::new(Script::found(found)?))),
+                [found] => anyhow::bail!("{} is a component; name its file", found.entry.display()),
+                several => anyhow::bail!(Error::InvalidArguments(several_entries(&self.file, several))),
             };
-            let script = Script::read(entry, Some(&self.file), scripts::name_of(entry)?)?;
-            return Ok(Files::Script(Box::new(script)));
         }
-        if scripts::is_script(&self.file) {
-            let folder = scripts::own_folder(&self.file);
-            let script = Script::read(&self.file, folder, scripts::name_of(&self.file)?)?;
-            return Ok(Files::Script(Box::new(script)));
+        if scripts::is_script(&self.file)
+            && let [found] = extension_files::named(&self.file)?.as_slice()
+        {
+            return Ok(Files::Script(Box::new(Script::found(found)?)));
         }
         let mut files =
             PluginFiles::seen(host, &self.file, &self.file.with_file_name("plugin.toml"), name_of(&self.file)?)?;
