@@ -206,11 +206,15 @@ fn a_name_that_cargo_would_refuse_is_fine_for_a_plugin() {
 fn a_script_is_not_installed_and_the_way_it_gets_there_is_told() {
     let sandbox = Sandbox::new();
     sandbox.atoll().args(["plugin", "new", "mine", "--lang", "ts"]).run().ok();
-    for (command, file) in
-        [("install", "index.ts"), ("inspect", "index.ts"), ("pack", "index.ts"), ("install", "."), ("inspect", ".")]
-    {
-        let run = sandbox.atoll().cwd(sandbox.work().join("mine")).args(["plugin", command, file]).run().code(1);
-        assert!(run.stderr.contains("put its file or folder into ~/.atoll/extensions"), "{command} {file}: {run:#?}");
+    for arguments in [
+        &["install", "index.ts"][..],
+        &["install", "."],
+        &["inspect", "./index.ts"],
+        &["inspect", "."],
+        &["pack", "index.ts", "plugin.toml"],
+    ] {
+        let run = sandbox.atoll().cwd(sandbox.work().join("mine")).arg("plugin").args(arguments).run().code(1);
+        assert!(run.stderr.contains("put its file or folder into ~/.atoll/extensions"), "{arguments:?}: {run:#?}");
     }
 }
 

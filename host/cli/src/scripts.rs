@@ -57,7 +57,8 @@ pub(crate) fn refuse(file: &Path) -> Result<(), Error> {
     let holds_script = |folder: &Path| {
         extension_files::named(folder).is_ok_and(|found| found.iter().any(|found| found.kind == Kind::Script))
     };
-    if !(is_script(file) && file.is_file() || file.is_dir() && holds_script(file)) {
+    let is_one = if file.is_dir() { holds_script(file) } else { is_script(file) && file.is_file() };
+    if !is_one {
         return Ok(());
     }
     Err(Error::Unavailable(format!(

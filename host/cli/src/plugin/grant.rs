@@ -85,7 +85,8 @@ pub(super) fn revoke(known: &Known, name: &str, what: &GrantArguments) -> anyhow
 /// The script that a path stands for, if it is one: scripts that a user names for a run are not among the installed plugins.
 fn script(known: &Known, path: &str) -> anyhow::Result<Option<Script>> {
     let path = known.directories.cwd.join(path);
-    if !path.is_dir() && !(scripts::is_script(&path) && path.is_file()) {
+    let is_file = scripts::is_script(&path) && path.is_file();
+    if !is_file && !path.is_dir() {
         return Ok(None);
     }
     match extension_files::named(&path)?.as_slice() {

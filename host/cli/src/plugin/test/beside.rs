@@ -54,7 +54,7 @@ pub(super) fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
         folder.create_dir_all(parent)?;
     }
     match check(&folder, name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => folder.write(name, text),
     }
 }

@@ -415,7 +415,7 @@ pub(super) fn files_differ(expect: &Expect, folders: &Folders) -> Vec<String> {
         let (folder, below) = folders.place(name);
         match expected {
             FileExpected::Is(true) if !beside::is_there(folder, below) => {
-                found.push(format!("the file {name} is missing"))
+                found.push(format!("the file {name} is missing"));
             }
             FileExpected::Is(false) if beside::is_there(folder, below) => {
                 found.push(format!("there is a file {name}, expected none"));
