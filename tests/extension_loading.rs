@@ -175,11 +175,7 @@ fn dash_e_grants_nothing_that_reaches_outside() {
     sandbox.atoll().args(["tool", "list", "-e"]).arg(&file).run().code(3);
     // What has no scope it gets by being named.
     let component = test_plugin("puppet");
-    sandbox.grant(
-        "bold",
-        &component,
-        "process = [{ program = \"sh\" }]\nfiles = [{ root = \"$workspace\", access = \"read\" }]",
-    );
+    sandbox.grant("bold", &component, crate::common::puppets::OUTWARD);
     let steps = json!([{"call": {"tool": "bash", "arguments": {"command": "ls"}}}, {"kept": "x"}]);
     sandbox.direct(&[("bold", json!({"tools": [{"name": "reach", "steps": steps}]}))]);
     sandbox.atoll().args(["tool", "call", "reach", "-e"]).arg(&file).run().ok();

@@ -27,6 +27,10 @@ pub(crate) fn explain(plugin: &str, reason: &wasmtime::Error, limits: &Limits, s
         Some(Trap::StackOverflow) => "ran out of stack".to_owned(),
         Some(Trap::UnreachableCodeReached) => "gave up".to_owned(),
         Some(Trap::AsyncDeadlock | Trap::NoAsyncResult) => "waits for something that can not happen".to_owned(),
+        // Guests keep part of their stack in memory, and its end is told from no other place outside of it.
+        Some(Trap::MemoryOutOfBounds) => {
+            "crashed: it reached outside of its memory, as it does when its stack is used up".to_owned()
+        }
         Some(trap) => format!("crashed: {trap}"),
         None => format!("failed: {}", reason.root_cause()),
     };
