@@ -107,7 +107,6 @@ fn whatever_recurses_too_deep_is_an_error_that_the_script_can_catch() {
         let sandbox = Sandbox::new();
         let (gave, run) = super::done(&sandbox, &[&tried, "return 'alive'"], &[]);
         let caught = gave[0].as_str().unwrap_or_default();
-        println!("{name}: {caught} {}", gave[0]);
         assert!(
             ["RangeError", "SyntaxError", "InternalError", "HostError"].contains(&caught),
             "{name}: {gave:?} {run:#?}"
