@@ -309,7 +309,7 @@ fn commands_abort_and_shutdown_work_from_a_script() {
     let run = with_script(&sandbox, text, &one_call("bash", &json!({"command": "sleep 20"}))).arg("go").run();
     assert_ne!(run.stdout, "done\n", "{run:#?}");
     let sandbox = Sandbox::new();
-    let text = "export default a => a.on('agent_end', (_, ctx) => { ctx.shutdown(); });";
+    let text = "export default a => a.on('agent_before_settle', (_, ctx) => { ctx.shutdown(); });";
     let run = with_script(&sandbox, text, &no_call()).args(["one", "two"]).run().ok();
     assert_eq!(run.stdout, "done\n", "{run:#?}");
 }
