@@ -79,9 +79,11 @@ fn a_script_is_told_the_same_events_as_a_component_in_the_same_order() {
     let model = one_call("read", &json!({"path": "a.txt"}));
     sandbox.scripted(&model).arg("-e").arg(watcher).args(names).arg("go").run().ok().silent();
     let mut puppet: Vec<String> = sandbox.told_in_store("puppet").into_iter().map(|(name, _)| name).collect();
-    puppet.retain(|name| !["start", "stop"].contains(&name.as_str()));
+    // The end of the session may come before the script has written down that it was told of it.
+    puppet.retain(|name| !["start", "stop", "session-shutdown"].contains(&name.as_str()));
     let told: Vec<String> = serde_json::from_str(&sandbox.stored("watcher", "told").unwrap()).unwrap();
-    let told: Vec<String> = told.iter().map(|name| name.replace('_', "-")).collect();
+    let mut told: Vec<String> = told.iter().map(|name| name.replace('_', "-")).collect();
+    told.retain(|name| name != "session-shutdown");
     assert!(told.len() > 15, "{told:?}");
     // What nobody waits for may arrive at the end of one of them after the other has noted what comes next.
     let sorted = |mut names: Vec<String>| {

@@ -309,7 +309,7 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
     const CANARY: &str = "sk-of-a-script-31c7";
     let server = Server::start(vec![Reply::text("from the added one")]);
     let http = format!("[[http]]\norigin = '{}'\nmethods = ['POST']\nreason = 'r'\n", server.origin());
-    let wants = "[providers]\nreason = 'r'\n[servers]\nreason = 'r'\n\
+    let wants = "[models]\nreason = 'r'\n[providers]\nreason = 'r'\n[servers]\nreason = 'r'\n\
         [[secrets]]\nname = 'shown/*'\nreveal = true\nreason = 'r'\n[[secrets]]\nname = 'kept/*'\nreason = 'r'\n";
     let sandbox = granted(&format!("{wants}{http}"));
     let secrets = sandbox.home_file("secrets.json", json!({"kept/key": CANARY, "other": CANARY}).to_string());
@@ -322,6 +322,7 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
     let added = json!([{"name": "files", "plugin": "run", "config": {"command": "serve"}}]);
     let steps = [
         (code(&format!("atoll.registerProvider('added', {config})")), json!("done")),
+        ("return atoll.getModels().some(m => JSON.stringify(m).includes('added'))".to_owned(), json!(true)),
         (code("atoll.registerProvider('bad', {})"), json!("invalid-arguments")),
         (code("atoll.unregisterProvider('none')"), json!("not-found")),
         (code("atoll.registerMcpServer('files', {command: 'serve'})"), json!("done")),
