@@ -81,14 +81,14 @@ mod tests {
     #[test]
     fn places_are_joined_in_load_order_each_once() {
         let mut resources = Resources::default();
-        let cwd = Path::new("/work");
+        let cwd = Path::new("/project");
         resources.apply(cwd, replied(json!({"skillPaths": ["/a", "b"], "themePaths": null}))).unwrap();
         resources.apply(cwd, Outcome::Pass).unwrap();
-        resources.apply(cwd, replied(json!({"skillPaths": ["/work/b", "c"], "promptPaths": ["d"]}))).unwrap();
+        resources.apply(cwd, replied(json!({"skillPaths": ["/project/b", "c"], "promptPaths": ["d"]}))).unwrap();
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         let expected = Resources {
-            skills: paths(&["/a", "/work/b", "/work/c"]),
-            prompts: paths(&["/work/d"]),
+            skills: paths(&["/a", "/project/b", "/project/c"]),
+            prompts: paths(&["/project/d"]),
             themes: Vec::new(),
         };
         assert_eq!(resources, expected);
