@@ -11,7 +11,7 @@ use std::{
 
 use atoll_table::Error;
 use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use wasmtime::{
     AsContextMut as _, Engine,
     component::{Accessor, ComponentExportIndex, Instance, InstancePre, TypedFunc},
@@ -262,6 +262,22 @@ impl Actor {
     pub(crate) async fn idle(&self) {
         // The other side is in `self`.
         let _ = self.lifeline.busy.subscribe().wait_for(|number| *number == 0).await;
+    }
+
+    /// Sends a job and waits for its answer. `otherwise`: what is said if the instance ended before that, for no known
+    /// reason.
+    pub(crate) async fn answer<R>(
+        &self,
+        job: Job,
+        answered: oneshot::Receiver<Result<R, Error>>,
+        otherwise: impl FnOnce() -> String,
+    ) -> Result<R, Error> {
+        if self.jobs.send(job).await.is_ok()
+            && let Ok(answer) = answered.await
+        {
+            return answer;
+        }
+        Err(self.death(&otherwise()).await)
     }
 
     /// Why something that it was doing has no answer: the reason it died of, or, if it lives on, `otherwise`.

@@ -4,7 +4,7 @@ pub(crate) mod extension;
 mod told;
 
 use atoll_table::{
-    Content, Error, Registered, Tool, ToolOutput,
+    Content, Error, Invocation, Registered, Tool, ToolOutput,
     model::{AssistantPiece, DoneReason, ModelEvent, ModelRequest, PromptMessage, ThinkingLevel, Usage},
     tool::{Annotations, ExecutionMode, Exposure},
 };
@@ -12,8 +12,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{
-    bindings::{atoll::plugin::types as wit, exports::atoll::plugin::provider},
+    bindings::{
+        atoll::plugin::types as wit,
+        exports::atoll::plugin::{provider, tools},
+    },
     description::SaidTool,
+    state::PluginContext,
 };
 
 /// What the capability check says, in the one vocabulary.
@@ -192,6 +196,17 @@ pub(crate) fn annotations_to_wit(annotations: Annotations) -> wit::Annotations {
         destructive: annotations.destructive_hint,
         idempotent: annotations.idempotent_hint,
         open_world: annotations.open_world_hint,
+    }
+}
+
+/// A call, for the plugin whose tool it is.
+pub(crate) fn invocation_to_wit(plugin: &PluginContext, invocation: Invocation) -> tools::Invocation {
+    tools::Invocation {
+        id: invocation.id,
+        parent_id: invocation.parent_id,
+        tool: invocation.tool,
+        arguments: invocation.arguments.to_string(),
+        cwd: plugin.shared.places.cwd.to_string_lossy().into_owned(),
     }
 }
 

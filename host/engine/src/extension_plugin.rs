@@ -250,16 +250,9 @@ impl Inner {
         answered: oneshot::Receiver<Result<R, Error>>,
     ) -> Result<R, Error> {
         let ended = || format!("the extension {} ended before it answered", self.who.plugin);
-        if actor.jobs.send(job).await.is_err() {
-            waiting.answered();
-            return Err(actor.death(&ended()).await);
-        }
-        let answer = answered.await;
+        let answer = actor.answer(job, answered, ended).await;
         waiting.answered();
-        match answer {
-            Ok(answer) => answer,
-            Err(_) => Err(actor.death(&ended()).await),
-        }
+        answer
     }
 
     /// Refuses an event about a call that the instance makes itself, if it does one thing at a time: it could not look at

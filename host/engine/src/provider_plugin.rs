@@ -1,9 +1,8 @@
 //! A plugin that talks to models: requests are sent to its living instance and run side by side in it. If it dies, the
 //! requests under way fail with the reason.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use atoll_caps::LimitName;
 use atoll_table::{
     Error,
     model::{ModelEvent, ModelProvider, ModelRequest},
@@ -26,7 +25,6 @@ use crate::{
     limits::{CpuBudget, Metered},
     permits::places,
     state::{GrantedSecret, PluginContext, PluginState},
-    trap::limit_error,
 };
 
 /// How many batches of events, and how many requests, may wait to be taken.
@@ -112,13 +110,7 @@ async fn describe(
         guest.call_describe(&mut prepared.store).await
     };
     let run = Metered::new(run, meter, Arc::clone(&context.shared.ticker));
-    let outcome = match context.limits.wall_ms {
-        Some(limit) => match call.clock.within(Duration::from_millis(limit), run).await {
-            Some(outcome) => outcome,
-            None => return Err(limit_error(LimitName::WallMs, limit)),
-        },
-        None => run.await,
-    };
+    let outcome = context.within_wall(&call.clock, run).await?;
     outcome.map_err(|reason| context.explain(&reason, &stderr))
 }
 
@@ -188,13 +180,8 @@ impl ModelProvider for ProviderPlugin {
             let actor = self.home.actor().await?;
             let (answer, answered) = oneshot::channel();
             let job = ask(convert::request_to_wit(request, key_secret), answer);
-            if actor.jobs.send(job).await.is_err() {
-                return Err(actor.death(&self.context.stopped()).await);
-            }
-            let batches = match answered.await {
-                Ok(batches) => batches.map_err(|error| self.context.redacted_error(error))?,
-                Err(_) => return Err(actor.death(&self.context.stopped()).await),
-            };
+            let batches = actor.answer(job, answered, || self.context.stopped()).await;
+            let batches = batches.map_err(|error| self.context.redacted_error(error))?;
             let events = Events {
                 batches,
                 waiting: Vec::new().into_iter(),

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
+    time::Duration,
 };
 
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
@@ -22,8 +23,10 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use crate::{
     approval::Approvals,
     audit::AuditLog,
+    bindings::atoll::plugin::types::ToolOutput as WitOutput,
     call::{Call, Clock, OwnThread},
     config::Ticker,
+    convert,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
@@ -31,6 +34,7 @@ use crate::{
     permits::Permits,
     processes::Confinement,
     scripts::{ScriptEngine, SourceFile},
+    trap::limit_error,
     workers::WorkerPlugin,
 };
 
@@ -314,9 +318,21 @@ impl PluginContext {
         }
     }
 
-    /// Takes the secrets out of a result.
-    pub(crate) fn redact(&self, output: &mut ToolOutput) {
+    /// Has something done within the time that a call may take.
+    pub(crate) async fn within_wall<R>(&self, clock: &Clock, work: impl Future<Output = R>) -> Result<R, Error> {
+        let Some(limit) = self.limits.wall_ms else { return Ok(work.await) };
+        let done = clock.within(Duration::from_millis(limit), work).await;
+        done.ok_or_else(|| limit_error(LimitName::WallMs, limit))
+    }
+
+    /// What a call of one of its tools gave: within its limit, with its data as JSON, and without secrets.
+    pub(crate) fn tool_output(&self, output: WitOutput) -> Result<ToolOutput, Error> {
+        if convert::output_size(&output) as u64 > self.limits.output_bytes {
+            return Err(limit_error(LimitName::OutputBytes, self.limits.output_bytes));
+        }
+        let mut output = convert::output_from_wit(&self.name, output)?;
         self.redact_parts(&mut output.content, [&mut output.details, &mut output.structured]);
+        Ok(output)
     }
 
     /// Takes the secrets out of texts and data that a call gives.

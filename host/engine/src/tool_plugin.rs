@@ -1,8 +1,7 @@
 //! A plugin that brings tools: a fresh instance for each call.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use atoll_caps::{LimitName, Limits};
 use atoll_table::{Error, Invocation, Progress, ToolOutput};
 use serde_json::Value;
 use tokio::sync::{SemaphorePermit, watch};
@@ -23,7 +22,6 @@ use crate::{
     outcome::Outcome,
     permits::places,
     state::{PluginContext, PluginState, Prepared, RunningCall, lock},
-    trap::limit_error,
 };
 
 /// The export `call`.
@@ -74,13 +72,7 @@ impl ToolPlugin {
             work(&mut prepared, guest, instance).await
         };
         let run = Metered::new(run, meter, Arc::clone(&self.context.shared.ticker));
-        let outcome = match self.context.limits.wall_ms {
-            Some(limit) => match call.clock.within(Duration::from_millis(limit), run).await {
-                Some(outcome) => outcome,
-                None => return Err(limit_error(LimitName::WallMs, limit)),
-            },
-            None => run.await,
-        };
+        let outcome = self.context.within_wall(&call.clock, run).await?;
         outcome.map_err(|reason| self.context.explain(&reason, &stderr))
     }
 
@@ -91,10 +83,6 @@ impl ToolPlugin {
         let list =
             async |prepared: &mut Prepared, guest: tools::Guest, _| guest.call_list_tools(&mut prepared.store).await;
         self.in_instance(permit, call, list).await
-    }
-
-    fn limits(&self) -> &Limits {
-        &self.context.limits
     }
 
     /// As [`atoll_table::ToolRunner::prepare`].
@@ -117,14 +105,9 @@ impl ToolPlugin {
         let (_waiting, wanted) = watch::channel(());
         let context = Call::new(&self.context, &invocation.id);
         let (clock, below) = (Arc::clone(&context.clock), invocation.depth.saturating_add(1));
-        let running = RunningCall { progress, table: Some(invocation.table), wanted, clock, below };
-        let call = tools::Invocation {
-            id: invocation.id,
-            parent_id: invocation.parent_id,
-            tool: invocation.tool,
-            arguments: invocation.arguments.to_string(),
-            cwd: self.context.shared.places.cwd.to_string_lossy().into_owned(),
-        };
+        let table = Some(Arc::clone(&invocation.table));
+        let running = RunningCall { progress, table, wanted, clock, below };
+        let call = convert::invocation_to_wit(&self.context, invocation);
         let output = self
             .in_instance(permit, context, async |prepared, _, instance| {
                 lock(&prepared.running).insert(call.id.clone(), running);
@@ -139,11 +122,6 @@ impl ToolPlugin {
             .await
             .and_then(|result| result.map_err(Error::from))
             .map_err(|error| self.context.redacted_error(error))?;
-        if convert::output_size(&output) as u64 > self.limits().output_bytes {
-            return Err(limit_error(LimitName::OutputBytes, self.limits().output_bytes));
-        }
-        let mut output = convert::output_from_wit(&self.context.name, output)?;
-        self.context.redact(&mut output);
-        Ok(output)
+        self.context.tool_output(output)
     }
 }

@@ -92,17 +92,20 @@ const C_EXTENSION_BINDINGS: &[Template] = templates!("../../guest-extensions/exa
     "bindings/plugin.h" = "plugin.h",
 );
 
-const GO: &[Template] = templates!("../../guest-extensions/examples/": "build.sh" = "go/build.sh",);
+/// What every world has in common, as it was generated for the examples.
+const GO: &[Template] = templates!("../../guest-extensions/examples/go/":
+    "build.sh" = "build.sh",
+    "bindings/go.mod" = "bindings/go.mod",
+    "bindings/atoll_plugin_types/empty.s" = "bindings/atoll_plugin_types/empty.s",
+    "bindings/atoll_plugin_types/wit_bindings.go" = "bindings/atoll_plugin_types/wit_bindings.go",
+);
 const GO_TOOL: &[Template] = templates!("templates/":
     "plugin.toml" = "text-tool-plugin.toml",
     "plugin.go" = "go/tool.go",
     "world.wit" = "tool-world.wit",
-    "bindings/go.mod" = "go/tool-bindings/go.mod",
     "bindings/wit_exports.go" = "go/tool-bindings/wit_exports.go",
     "bindings/atoll_plugin_tools/empty.s" = "go/tool-bindings/atoll_plugin_tools/empty.s",
     "bindings/atoll_plugin_tools/wit_bindings.go" = "go/tool-bindings/atoll_plugin_tools/wit_bindings.go",
-    "bindings/atoll_plugin_types/empty.s" = "go/tool-bindings/atoll_plugin_types/empty.s",
-    "bindings/atoll_plugin_types/wit_bindings.go" = "go/tool-bindings/atoll_plugin_types/wit_bindings.go",
     "tests/first.toml" = "text-tool.toml",
 );
 const GO_EXTENSION: &[Template] = templates!("templates/":
@@ -112,12 +115,9 @@ const GO_EXTENSION: &[Template] = templates!("templates/":
     "tests/first.toml" = "extension.toml",
 );
 const GO_EXTENSION_BINDINGS: &[Template] = templates!("../../guest-extensions/examples/go/bindings/":
-    "bindings/go.mod" = "go.mod",
     "bindings/wit_exports.go" = "wit_exports.go",
     "bindings/atoll_plugin_extension/empty.s" = "atoll_plugin_extension/empty.s",
     "bindings/atoll_plugin_extension/wit_bindings.go" = "atoll_plugin_extension/wit_bindings.go",
-    "bindings/atoll_plugin_types/empty.s" = "atoll_plugin_types/empty.s",
-    "bindings/atoll_plugin_types/wit_bindings.go" = "atoll_plugin_types/wit_bindings.go",
 );
 
 const TS_TOOL: &[Template] = templates!("templates/":
