@@ -161,7 +161,7 @@ fn a_promise_that_nobody_waits_for_is_said_and_one_that_is_caught_late_is_not() 
     });
     let lines = world.lines.borrow();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].0 == Level::Error && lines[0].1.ends_with("main.ts:1:25: Error: lost"), "{lines:?}");
+    assert!(lines[0].0 == Level::Error && lines[0].1.ends_with("main.ts:1:20: Error: lost"), "{lines:?}");
 }
 
 #[test]

@@ -244,9 +244,7 @@ impl Files {
             _ if !path.exists() => "it does not exist",
             Some(kind) if path.is_file() => return self.add_file(path, kind, Place::Settings),
             Some(_) => "it is no regular file",
-            None => {
-                "it is no extension: name a component, a .wasm file, a script, a .ts or .js file, or a folder with one"
-            }
+            None => "it is no extension: name a component (.wasm), a script (.ts, .js or .mjs) or a folder with one",
         };
         self.left_out.push((path.to_owned(), reason.to_owned()));
     }
