@@ -108,15 +108,14 @@ fn a_manifest_can_not_forge_what_is_shown() {
 fn what_was_typed_before_a_question_does_not_answer_it() {
     let sandbox = Sandbox::new();
     let file = sandbox.offered("new", &misbehave(), Some(MISBEHAVE_TOML));
-    let start = || AtTerminal::start(sandbox.atoll().args(["plugin", "install"]).arg(&file));
-    let mut run = start();
-    run.press("y\ny\n");
+    let start = |typed| AtTerminal::start_after_typing(sandbox.atoll().args(["plugin", "install"]).arg(&file), typed);
+    let mut run = start("y\ny\n");
     run.wait_for("Install it?");
     run.press("n\n");
     run.wait().code(1);
     assert_eq!(names(&sandbox), Vec::<String>::new());
     // Nor does more than was asked for answer the question that comes next.
-    let mut run = start();
+    let mut run = start("");
     run.wait_for("Install it?");
     run.press("y\ny\n");
     run.wait_for("Grant it all");

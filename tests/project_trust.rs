@@ -208,8 +208,7 @@ fn a_person_is_asked_and_the_answer_is_kept_where_it_says_so() {
 #[test]
 fn what_was_typed_before_the_question_is_no_answer() {
     let sandbox = with_settings();
-    let mut run = AtTerminal::start(sandbox.atoll().args(["tool", "list"]));
-    run.press("a\n");
+    let mut run = AtTerminal::start_after_typing(sandbox.atoll().args(["tool", "list"]), "a\n");
     run.wait_for("Trust it?");
     run.press("n\n");
     assert!(!counts(&run.wait().ok()));

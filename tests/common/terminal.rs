@@ -32,15 +32,20 @@ pub(crate) struct AtTerminal {
 
 impl AtTerminal {
     pub(crate) fn start(command: Command) -> Self {
-        Self::start_with(command, |_| Stdio::piped())
+        Self::start_with(command, "", |_| Stdio::piped())
+    }
+
+    /// Starts it at a terminal where somebody has typed already.
+    pub(crate) fn start_after_typing(command: Command, typed: &str) -> Self {
+        Self::start_with(command, typed, |_| Stdio::piped())
     }
 
     /// Starts it with its standard output at the terminal too.
     pub(crate) fn start_whole(command: Command) -> Self {
-        Self::start_with(command, |terminal| terminal.try_clone().unwrap().into())
+        Self::start_with(command, "", |terminal| terminal.try_clone().unwrap().into())
     }
 
-    fn start_with(command: Command, stdout: impl Fn(&File) -> Stdio) -> Self {
+    fn start_with(command: Command, typed: &str, stdout: impl Fn(&File) -> Stdio) -> Self {
         let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
@@ -57,10 +62,11 @@ impl AtTerminal {
                 Ok(())
             });
         }
+        let mut keyboard = File::from(controller);
+        keyboard.write_all(typed.as_bytes()).unwrap();
         let child = command.spawn().unwrap();
         // The command holds the terminal open, which must close when the program ends.
         drop(command);
-        let keyboard = File::from(controller);
         let screen: Arc<(Mutex<(String, bool)>, Condvar)> = Arc::default();
         let (mut reader, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
         std::thread::spawn(move || {

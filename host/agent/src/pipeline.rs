@@ -16,6 +16,7 @@ use atoll_table::{
     tool::ExecutionMode,
 };
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use crate::nested_calls::{CallAccess, Watch};
 
@@ -127,7 +128,10 @@ impl Ready {
         if hooks.is_empty() {
             return Done { output: before, error, duration_ms };
         }
-        let output = hooks::after_call(&hooks, &self.call, before.clone(), report).await;
+        let (call, output) = (self.call, before.clone());
+        let asked = hooks.iter().filter(|hook| hook.wants().after).count();
+        let asking = async move { hooks::after_call(&hooks, &call, output, report).await };
+        let output = asking_on(self.depth, asked, asking).await;
         Done { error: error.filter(|_| output == before), output, duration_ms }
     }
 }
@@ -135,6 +139,27 @@ impl Ready {
 /// The result of a call that failed with an error.
 pub fn failed(error: &Error) -> ToolOutput {
     ToolOutput { details: Some(serde_json::json!({"error": error})), ..ToolOutput::error(error.to_string()) }
+}
+
+/// Asks so many hooks. Several are asked on one of the runtime's own threads: each question and each answer is then a task
+/// that goes on in the same thread, where a thread that only waits for the runtime has to be woken for every answer.
+/// Dropping the future ends the asking. Calls inside of calls are there already, and belong to the call that makes them.
+async fn asking_on<R: Send + 'static>(
+    depth: Depth,
+    asked: usize,
+    asking: impl Future<Output = R> + Send + 'static,
+) -> R {
+    if asked < 2 || depth != Depth::OUTERMOST {
+        return asking.await;
+    }
+    let mut tasks = JoinSet::new();
+    tasks.spawn(asking);
+    match tasks.join_next().await {
+        Some(Ok(done)) => done,
+        Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Nobody else ends it but the runtime, which ends whoever waits here as well.
+        _ => std::future::pending().await,
+    }
 }
 
 fn report(hook: &str, error: &Error) {
@@ -193,7 +218,10 @@ impl Pipeline {
         let hooks = self.hooks();
         let mut blocked = None;
         if !hooks.is_empty() {
-            match hooks::before_call(&hooks, call.clone(), report).await {
+            let event = call.clone();
+            let asked = hooks.iter().filter(|hook| hook.wants().before).count();
+            let asking = async move { hooks::before_call(&hooks, event, report).await };
+            match asking_on(depth, asked, asking).await {
                 Verdict::Run(arguments) => call.arguments = arguments,
                 Verdict::Blocked(output) => blocked = Some(output),
             }

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 use anyhow::Context as _;
 use atoll_agent::{Extensions, extensions::Failure};
 use atoll_caps::{Digest, Effective, Manifest, Pin};
-use atoll_engine::{Places, PluginHost, UserPlugin, embed_manifest};
+use atoll_engine::{LoadedPlugin, Places, PluginHost, UserPlugin, embed_manifest};
 use atoll_table::{
     Origin,
     extension::{HostFacts, Services},
@@ -16,24 +16,46 @@ use crate::{Figure, extensions::Looks, median};
 /// How many are loaded together.
 const MANY: usize = 20;
 
-/// The extension that does what its settings say: its component, as some build of it gave it.
-struct Puppet {
+/// An extension as a build of it gave it.
+pub(crate) struct Built {
+    name: &'static str,
     component: Vec<u8>,
     manifest: String,
 }
 
-impl Puppet {
-    fn read() -> anyhow::Result<Self> {
+impl Built {
+    /// The extension that does what its settings say; it imports all that there is.
+    fn puppet() -> anyhow::Result<Self> {
+        Self::read("puppet", "atoll_test_puppet", "plugins/puppet")
+    }
+
+    /// The example of a command with notes of its own.
+    pub(crate) fn note() -> anyhow::Result<Self> {
+        Self::read("note", "atoll_example_note", "../guest-extensions/examples/rust/note")
+    }
+
+    fn read(name: &'static str, component: &str, folder: &str) -> anyhow::Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let file = root.join("../target/guests/wasm32-wasip2/guest/atoll_test_puppet.wasm");
-        let component = std::fs::read(&file).context("there is no puppet; run `cargo xtask bench`")?;
-        Ok(Self { component, manifest: std::fs::read_to_string(root.join("plugins/puppet/plugin.toml"))? })
+        let file = root.join(format!("../target/guests/wasm32-wasip2/guest/{component}.wasm"));
+        let component = std::fs::read(&file).with_context(|| format!("there is no {name}; run `cargo xtask bench`"))?;
+        Ok(Self { name, component, manifest: std::fs::read_to_string(root.join(folder).join("plugin.toml"))? })
+    }
+
+    /// The size of its component.
+    pub(crate) fn kilobytes(&self) -> usize {
+        self.component.len() / 1_000
+    }
+
+    /// Writes it under another name and loads it.
+    pub(crate) async fn load(&self, host: &PluginHost, folder: &Path, name: &str) -> anyhow::Result<LoadedPlugin> {
+        Ok(host.load_user(seen(host, &self.write(folder, name, 0)?)?).await?)
     }
 
     /// Writes it as a plugin of this name; its component is another one for each `build`.
     fn write(&self, folder: &Path, name: &str, build: usize) -> anyhow::Result<std::path::PathBuf> {
         let file = folder.join(format!("{name}.wasm"));
-        let manifest = self.manifest.replacen("name = \"puppet\"", &format!("name = \"{name}\""), 1);
+        let own = format!("name = \"{}\"", self.name);
+        let manifest = self.manifest.replacen(&own, &format!("name = \"{name}\""), 1);
         let packed = embed_manifest(&self.component, &format!("# build {build}\n{manifest}"))?;
         std::fs::write(&file, packed)?;
         Ok(file)
@@ -60,17 +82,19 @@ fn host(folder: &Path) -> anyhow::Result<Arc<PluginHost>> {
 /// Measures both.
 pub(crate) async fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let puppet = Puppet::read()?;
+    let runs = if quick { 3 } else { 15 };
+    let puppet = Built::puppet()?;
     Ok(vec![
-        start_of_many(folder.path(), &puppet, if quick { 3 } else { 15 }).await?,
-        reload(folder.path(), &puppet, if quick { 3 } else { 15 }).await?,
+        start_of_many(folder.path(), &puppet, runs).await?,
+        reload(folder.path(), &Built::note()?, runs).await?.below(200.0),
+        reload(folder.path(), &puppet, runs).await?,
     ])
 }
 
 /// Loads and starts many that are in the cache, each time in a host of its own, as a process has it.
-async fn start_of_many(folder: &Path, puppet: &Puppet, runs: usize) -> anyhow::Result<Figure> {
+async fn start_of_many(folder: &Path, built: &Built, runs: usize) -> anyhow::Result<Figure> {
     let files: Vec<_> =
-        (0..MANY).map(|number| puppet.write(folder, &format!("many-{number}"), number)).collect::<Result<_, _>>()?;
+        (0..MANY).map(|number| built.write(folder, &format!("many-{number}"), number)).collect::<Result<_, _>>()?;
     let mut times = Vec::new();
     for run in 0..=runs {
         let host = host(folder)?;
@@ -84,7 +108,7 @@ async fn start_of_many(folder: &Path, puppet: &Puppet, runs: usize) -> anyhow::R
         let mut plugins = Vec::new();
         for loaded in loading {
             let plugin = loaded.await??;
-            extensions.add(Arc::clone(plugin.extension.as_ref().context("the puppet is no extension")?));
+            extensions.add(Arc::clone(plugin.extension.as_ref().context("it is no extension")?));
             plugins.push(plugin);
         }
         let failed = extensions.start().await;
@@ -101,22 +125,22 @@ async fn start_of_many(folder: &Path, puppet: &Puppet, runs: usize) -> anyhow::R
 }
 
 /// Puts another build in the place of one that runs: read, compiled, started, and answering in its place.
-async fn reload(folder: &Path, puppet: &Puppet, runs: usize) -> anyhow::Result<Figure> {
+async fn reload(folder: &Path, built: &Built, runs: usize) -> anyhow::Result<Figure> {
     let host = host(folder)?;
-    let file = puppet.write(folder, "reloaded", 0)?;
+    let file = built.write(folder, "reloaded", 0)?;
     let plugin = host.load_user(seen(&host, &file)?).await?;
-    let extension = plugin.extension.as_ref().context("the puppet is no extension")?;
+    let extension = plugin.extension.as_ref().context("it is no extension")?;
     extension.start(atoll_table::extension::StartReason::Startup).await?;
-    let live = plugin.live.as_ref().context("the puppet can not be replaced")?;
+    let live = plugin.live.as_ref().context("it can not be replaced")?;
     let mut times = Vec::new();
     for run in 1..=runs {
-        let file = puppet.write(folder, "reloaded", run)?;
+        let file = built.write(folder, "reloaded", run)?;
         let began = Instant::now();
         let replacement = host.load_replacement(seen(&host, &file)?).await?;
         live.replace(replacement).await?;
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
     extension.stop().await;
-    let name = format!("reload of an extension of {} KB, compiled anew", puppet.component.len() / 1_000);
-    Ok(Figure::new(name, median(&mut times), "ms", runs).below(200.0))
+    let name = format!("reload of an extension of {} KB, compiled anew", built.kilobytes());
+    Ok(Figure::new(name, median(&mut times), "ms", runs))
 }

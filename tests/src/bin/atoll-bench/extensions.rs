@@ -14,7 +14,7 @@ use atoll_table::{
 };
 use serde_json::{Value, json};
 
-use crate::{Figure, concurrency::call, in_process::resident_mb, median};
+use crate::{Figure, concurrency::call, extension_life::Built, in_process::resident_mb, median};
 
 /// Wants to look at calls, and lets them pass.
 pub(crate) struct Looks;
@@ -42,7 +42,7 @@ pub(crate) async fn measure(host: &PluginHost, pipeline: &Pipeline, quick: bool)
     let extensions = Extensions::new(Arc::new(|failure: &Failure| eprintln!("atoll-bench: {failure:?}")));
     let mut figures = vec![unwanted(&extensions)];
 
-    let before = resident_mb()?;
+    figures.push(idle(host).await?);
     let mut plugins = Vec::new();
     for number in 0..MANY {
         plugins.push(load(host, &format!("looks-{number}")).await?);
@@ -52,9 +52,7 @@ pub(crate) async fn measure(host: &PluginHost, pipeline: &Pipeline, quick: bool)
     }
     let failed = extensions.start().await;
     anyhow::ensure!(failed.is_empty(), "extensions can not be started: {failed:?}");
-    let each = (resident_mb()? - before) / MANY as f64;
     figures.push(unwanted_beside(&extensions));
-    figures.push(Figure::new("idle extension: resident memory", each, "MB", MANY).below(2.0));
 
     let all = extensions.all();
     let first = all.first().context("there is no extension")?;
@@ -70,6 +68,27 @@ pub(crate) async fn measure(host: &PluginHost, pipeline: &Pipeline, quick: bool)
     figures.push(Figure::new("ten extensions on tool-call: a call takes more by", added, "ms", calls).below(0.5));
     extensions.end("quit").await;
     Ok(figures)
+}
+
+/// What one takes that has started and has nothing to do.
+async fn idle(host: &PluginHost) -> anyhow::Result<Figure> {
+    let (folder, note) = (tempfile::tempdir()?, Built::note()?);
+    // The first one brings what all of them share.
+    let first = note.load(host, folder.path(), "idle-first").await?;
+    let extensions = Extensions::new(Arc::new(|failure: &Failure| eprintln!("atoll-bench: {failure:?}")));
+    extensions.add(Arc::clone(first.extension.as_ref().context("the note is no extension")?));
+    extensions.start().await;
+    let before = resident_mb()?;
+    for number in 0..MANY {
+        let plugin = note.load(host, folder.path(), &format!("idle-{number}")).await?;
+        extensions.add(Arc::clone(plugin.extension.as_ref().context("the note is no extension")?));
+    }
+    let failed = extensions.start().await;
+    anyhow::ensure!(failed.is_empty(), "extensions can not be started: {failed:?}");
+    let each = (resident_mb()? - before) / MANY as f64;
+    extensions.end("quit").await;
+    let name = format!("idle extension of {} KB: resident memory", note.kilobytes());
+    Ok(Figure::new(name, each, "MB", MANY).below(2.0))
 }
 
 /// An event where there are no extensions at all.
