@@ -14,6 +14,8 @@ mod audit_log;
 mod bash_reports;
 mod bash_sandbox;
 mod bash_tool;
+mod codemode_command;
+mod codemode_declarations;
 mod command_line;
 mod common;
 mod demo;

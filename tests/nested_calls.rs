@@ -73,6 +73,20 @@ fn calls_nest_as_deep_as_their_limit_and_its_name_is_said() {
     }
 }
 
+/// Calls made beside each other used to get their numbers in the order in which the machine came to them.
+#[test]
+fn calls_have_their_numbers_in_the_order_in_which_they_were_made() {
+    let sandbox = with_nest(NEST_TOML);
+    let record =
+        sandbox.call("nest", &json!({"tool": "pause", "arguments": {"milliseconds": 0}, "times": 200, "number": true}));
+    let calls = record["nestedCalls"]["calls"].as_array().unwrap();
+    let numbers: Vec<(String, u64)> = (calls.iter())
+        .map(|call| (call["id"].as_str().unwrap().to_owned(), call["arguments"]["number"].as_u64().unwrap()))
+        .collect();
+    let expected: Vec<(String, u64)> = (0..200).map(|number| (format!("call-1/{}", number + 1), number)).collect();
+    assert_eq!(numbers, expected);
+}
+
 /// A tool that calls itself without end stops at the limit, many at once too, and nobody waits for ever.
 #[test]
 fn calls_that_wait_for_calls_do_not_wait_for_each_other_for_ever() {
@@ -132,10 +146,10 @@ fn a_plugin_looks_at_the_table_and_changes_it_and_cannot_pose_as_another_call() 
 
 #[test]
 fn a_plugin_can_not_add_more_tools_than_it_may_have() {
-    let sandbox = with_nest(&format!("{NEST_TOML}\n[limits]\ntools = 5\n"));
+    let sandbox = with_nest(&format!("{NEST_TOML}\n[limits]\ntools = 7\n"));
     sandbox.good_call("change_table", &json!({"add": ["a", "b"]}));
     let error = sandbox.bad_call("change_table", &json!({"add": ["a", "b", "c"]}));
-    assert!(error.contains("limit tools (5)"), "{error}");
+    assert!(error.contains("limit tools (7)"), "{error}");
 }
 
 #[test]
@@ -203,4 +217,70 @@ fn two_plugins_of_one_tool_name_are_both_reachable_and_the_bare_name_is_ambiguou
     assert!(error.contains("ambiguous") && error.contains("one__shout") && error.contains("two__shout"), "{error}");
     let list = sandbox.atoll().args(["tool", "list"]).run().ok();
     assert!(list.stdout.contains("one__shout") && list.stdout.contains("two__shout"), "{list:#?}");
+}
+
+#[test]
+fn a_call_sees_what_it_can_call_and_what_is_left_to_it() {
+    let sandbox = with_nest(&format!("{NEST_TOML}\n[limits]\nwall-ms = 60000\ncpu-ms = 5000\n"));
+    let said: Value =
+        serde_json::from_str(&sandbox.good_call("remember", &json!({"callable": true, "left": true}))).unwrap();
+    let callable = said["callable"].as_array().unwrap();
+    let find = |name: &str| callable.iter().find(|tool| tool["name"] == name);
+    let read = find("read").unwrap();
+    assert_eq!((&read["id"], &read["structured"]), (&json!("read"), &json!(true)), "{read}");
+    assert!(!read["does"].as_str().unwrap().contains('\n') && read["does"].as_str().unwrap().chars().count() <= 120);
+    assert!(find("tool_search").is_none(), "only the model may call it");
+    assert!(find("grep").is_none(), "it is not active");
+    let (cpu, wall) = (said["left"]["cpu"].as_u64().unwrap(), said["left"]["wall"].as_u64().unwrap());
+    assert!((1..=5_000).contains(&cpu) && (1..=60_000).contains(&wall), "{said}");
+    // What changes the table changes the number, and nothing else does.
+    let script = json!({"turns": [
+        {"calls": [{"tool": "remember", "arguments": {"callable": true}}]},
+        {"calls": [{"tool": "remember", "arguments": {"callable": true}}]},
+        {"calls": [{"tool": "change_table", "arguments": {"activate": "grep"}}]},
+        {"calls": [{"tool": "remember", "arguments": {"callable": true}}]},
+        {"text": "done"}]});
+    sandbox.scripted(&script).arg("go").run().ok();
+    let results = sandbox.results();
+    let at = |at: usize| serde_json::from_str::<Value>(&text_of(&results[at]["content"])).unwrap();
+    assert_eq!(at(0), at(1));
+    assert_ne!(at(1)["version"], at(3)["version"]);
+    assert!(at(3)["callable"].as_array().unwrap().iter().any(|tool| tool["name"] == "grep"));
+}
+
+#[test]
+fn a_search_says_which_groups_are_still_to_come_and_can_look_in_one_group() {
+    let sandbox = with_nest(NEST_TOML);
+    let found = sandbox.good_call("change_table", &json!({"expect": "mcp__slow", "find": "read a file"}));
+    assert!(found.starts_with("read\n") && found.ends_with("\nwaiting: mcp__slow"), "{found}");
+    let error = sandbox.bad_call("change_table", &json!({"find": "read", "group": "nowhere"}));
+    assert!(error.contains("there is no namespace `nowhere`"), "{error}");
+    let error = sandbox.bad_call("change_table", &json!({"group": "nowhere"}));
+    assert!(error.contains("there is no namespace `nowhere`"), "{error}");
+}
+
+#[test]
+fn a_search_of_the_model_names_the_groups_that_are_still_to_come() {
+    let sandbox = with_nest(NEST_TOML);
+    let script = json!({"turns": [
+        {"calls": [{"tool": "change_table", "arguments": {"expect": "mcp__slow"}}]},
+        {"calls": [{"tool": "tool_search", "arguments": {"query": "zebra"}}]},
+        {"text": "done"}]});
+    sandbox.scripted(&script).args(["--tools=+tool_search", "go"]).run().ok();
+    let text = text_of(&sandbox.results()[1]["content"]);
+    assert!(text.contains("Tools of mcp__slow are still on their way"), "{text}");
+}
+
+#[test]
+fn what_a_call_keeps_has_bounds_and_is_the_calls_own() {
+    let sandbox = with_nest(NEST_TOML);
+    let refused = |keep: Value| -> Value {
+        serde_json::from_str(&sandbox.good_call("remember", &json!({"keep": keep, "kept": ["a"]}))).unwrap()
+    };
+    assert_eq!(refused(json!([["a", 1]])), json!({"a": null}), "it counts once the call has succeeded");
+    let many: Vec<Value> = (0..4_097).map(|at| json!([at.to_string(), 1])).collect();
+    for keep in [json!([["k".repeat(257), 1]]), Value::from(many)] {
+        let said = refused(keep);
+        assert_eq!(said["refused"]["code"], "limit", "{said}");
+    }
 }

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use atoll_table::{
     Content, Error, Invocation, ToolOutput,
     extension::{Event, EventKind, Input, Outcome, StartReason},
+    runner::KeptNow,
 };
 use serde_json::{Value, json};
 use services::{World, ask_about, call};
@@ -202,7 +203,9 @@ async fn a_gate_that_dies_again_and_again_stays_shut() {
 fn invocation(world: &World, id: &str, steps: &Value) -> Invocation {
     let table = world.stage.table_of_a_call();
     let arguments = json!({"steps": steps});
-    Invocation { id: id.to_owned(), parent_id: None, tool: "puppet".to_owned(), arguments, depth: 3, table }
+    let tool = "puppet".to_owned();
+    let kept: KeptNow = Arc::new(Arc::default);
+    Invocation { id: id.to_owned(), parent_id: None, tool, arguments, depth: 3, table, kept, deadline: None }
 }
 
 fn text(output: &ToolOutput) -> String {

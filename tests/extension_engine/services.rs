@@ -10,13 +10,15 @@ use std::{
 use atoll_caps::{Digest, Effective, Manifest, Pin, UserLimits};
 use atoll_engine::{LoadedPlugin, Places, PluginHost, UserPlugin};
 use atoll_table::{
-    Content, Error, Listed, Origin, TableAccess, Tool, ToolOutput, ToolRunner,
+    Content, Error, Found, Listed, Origin, TableAccess, Tool, ToolOutput, ToolRunner,
+    callable::Callables,
     describe::Summary,
     extension::{
         ContextSize, CustomMessage, Delivery, Event, EventKind, Extension, HostFacts, HostInfo, Mode, Outcome,
         Services, SessionAccess, SessionInfo, StartReason, Subscription, Tables, Tone, Ui, Who,
     },
     hooks::CallEvent,
+    registry::Group,
     tool::Annotations,
 };
 use futures::future::BoxFuture;
@@ -126,7 +128,7 @@ struct TableOf {
 }
 
 impl TableAccess for TableOf {
-    fn call(&self, _: u32, name: String, _: Value) -> BoxFuture<'_, Result<ToolOutput, Error>> {
+    fn call(self: Arc<Self>, _: u32, name: String, _: Value) -> BoxFuture<'static, Result<ToolOutput, Error>> {
         let parent = self.parent.as_deref().unwrap_or("itself");
         self.part.0.table.lock().unwrap().push(format!("{parent} calls {name} with {} around", self.depth));
         Box::pin(async move {
@@ -142,8 +144,17 @@ impl TableAccess for TableOf {
             }
         })
     }
-    fn search(&self, _: &str, _: usize) -> Result<Vec<Summary>, Error> {
-        Ok(Vec::new())
+    fn callable(&self) -> Callables {
+        Callables { version: 0, tools: Vec::new() }
+    }
+    fn find(&self, _: &str, _: usize, _: Option<&str>) -> Result<Found, Error> {
+        Ok(Found::default())
+    }
+    fn group(&self, name: &str) -> Result<Group, Error> {
+        Err(Error::NotFound(name.to_owned()))
+    }
+    fn expect(&self, _: String, _: bool) -> Result<(), Error> {
+        Ok(())
     }
     fn list(&self) -> Vec<Listed> {
         Vec::new()

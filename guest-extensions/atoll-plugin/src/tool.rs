@@ -41,6 +41,38 @@ impl Call {
         crate::progress::update(&self.id, content, details.map(Value::to_string).as_deref());
     }
 
+    /// What earlier calls of this tool have kept under a key, on this branch of the session.
+    pub fn kept(&self, key: &str) -> Option<Value> {
+        crate::progress::kept(&self.id, key).and_then(|text| serde_json::from_str(&text).ok())
+    }
+
+    /// Keeps a value for later calls of this tool, if this one succeeds; none forgets the key.
+    ///
+    /// # Errors
+    /// `limit` `output-bytes` if it is too long, or too much is kept.
+    pub fn keep(&self, key: &str, value: Option<&Value>) -> Result<(), Error> {
+        crate::progress::keep(&self.id, key, value.map(Value::to_string).as_deref())
+    }
+
+    /// Has a model get at most so many characters of this call's text, the beginning and the end, with the whole in a file.
+    /// With `save_images` pictures are saved as files, too.
+    pub fn shape(&self, max_chars: u32, save_images: bool) {
+        crate::progress::shape(&self.id, max_chars, save_images);
+    }
+
+    /// What is left to this call.
+    pub fn left(&self) -> crate::progress::Budget {
+        crate::progress::left(&self.id)
+    }
+
+    /// What it could call now. Needs the capability `table`.
+    ///
+    /// # Errors
+    /// `denied` without the grant.
+    pub fn callable(&self) -> Result<crate::table::Callables, Error> {
+        crate::table::callable_now(Some(&self.id))
+    }
+
     /// Calls another tool, as a part of this call. Needs the capability `table`. A tool that ran and failed gives an
     /// output that says so.
     ///

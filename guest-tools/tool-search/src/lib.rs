@@ -63,14 +63,14 @@ impl Tool for ToolSearch {
         }
         let limit = limit.unwrap_or(DEFAULT_LIMIT).min(MOST) as usize;
         // Only those that were made to be found; what is declared, or was taken away by its user, is not loaded again.
-        let waiting: Vec<String> = table::list()
+        let inactive: Vec<String> = table::list()
             .await?
             .into_iter()
             .filter(|entry| !entry.active && matches!(entry.tool.exposure, Exposure::Codemode | Exposure::Deferred))
             .map(|entry| entry.tool.name)
             .collect();
-        let hits = if waiting.is_empty() { Vec::new() } else { table::search(query, LOOKED_AT).await? };
-        let fitting = hits.into_iter().filter(|hit| waiting.contains(&hit.name)).take(limit);
+        let found = table::find(query, LOOKED_AT, None).await?;
+        let fitting = found.tools.into_iter().filter(|hit| inactive.contains(&hit.name)).take(limit);
         let mut loaded = Vec::new();
         for hit in fitting {
             // One that the user switched off must not keep the others from being loaded.
@@ -82,7 +82,7 @@ impl Tool for ToolSearch {
         }
         let names: Vec<&str> = loaded.iter().map(|found| found.name.as_str()).collect();
         let details = json!({"loaded": names});
-        Ok(ToolOutput::text(rendered(&loaded)).with_details(&details))
+        Ok(ToolOutput::text(rendered(&loaded, &found.waiting)).with_details(&details))
     }
 }
 

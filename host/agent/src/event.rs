@@ -186,7 +186,7 @@ impl From<NestedEvent> for Event {
             NestedStep::End { output, duration_ms } => Self::ToolExecutionEnd {
                 tool_call_id,
                 tool_name,
-                result: ToolResult::from(&output),
+                result: ToolResult::from(&*output),
                 is_error: output.is_error,
                 duration_ms,
                 parent_tool_call_id,

@@ -9,6 +9,8 @@ pub mod context_files;
 pub mod conversation;
 pub mod event;
 pub mod extensions;
+pub mod kept;
+pub mod loadout;
 pub mod message;
 pub mod models;
 pub mod nested_calls;
@@ -19,6 +21,7 @@ pub mod run;
 pub mod secrets;
 pub mod session;
 pub mod settings;
+pub mod shape;
 mod time;
 
 pub use conversation::Conversation;

@@ -8,18 +8,20 @@ use std::{
 };
 
 use atoll_table::{
-    Content, Error, Listed, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
+    Content, Error, Found, Listed, Origin, Registered, TableAccess, Tool, ToolOutput, ToolRunner,
+    callable::Callables,
     describe::Summary,
     extension::Who,
     nesting::{Depth, NestedIds, Ticket},
     reach::may_reach,
+    registry::Group,
     search::Query,
     tool::Exposure,
 };
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::pipeline::{Caller, Pipeline, Record, Request, failed};
+use crate::pipeline::{Bounds, Caller, Pipeline, Record, Request, failed};
 
 /// Something about a call that another call makes.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +52,8 @@ pub enum NestedStep {
     },
     /// It has ended.
     End {
-        /// What it gave.
-        output: ToolOutput,
+        /// What it gave. Shared, for it may be large.
+        output: Arc<ToolOutput>,
         /// How long the tool ran; none if it did not, or was stopped.
         duration_ms: Option<u64>,
     },
@@ -69,6 +71,8 @@ pub(crate) struct CallAccess {
     /// The depth of the call that calls; none: what calls is no call.
     depth: Option<Depth>,
     record: Record,
+    /// What the call may do, and so the calls that it makes.
+    bounds: Bounds,
     watch: Watch,
 }
 
@@ -78,7 +82,7 @@ impl CallAccess {
         entry: &Registered,
         id: &str,
         depth: Depth,
-        record: Record,
+        (record, bounds): (Record, Bounds),
         watch: Watch,
     ) -> Self {
         Self {
@@ -88,32 +92,33 @@ impl CallAccess {
             ids: Arc::new(NestedIds::new(id)),
             depth: Some(depth),
             record,
+            bounds,
             watch,
         }
     }
 
     /// For what an extension does by itself, in a call of this depth or in none. Nothing is recorded.
     pub(crate) fn own(pipeline: Pipeline, who: &Who, ids: Arc<NestedIds>, depth: Option<Depth>, watch: Watch) -> Self {
-        let record = Record::default();
-        Self { pipeline, plugin: who.plugin.clone(), origin: who.origin, ids, depth, record, watch }
+        let (record, bounds) = (Record::default(), Bounds::default());
+        Self { pipeline, plugin: who.plugin.clone(), origin: who.origin, ids, depth, record, bounds, watch }
     }
 }
 
 /// A nested call that has begun. Dropped before it has ended: it was stopped, and whoever watches is told.
-struct Under<'a> {
-    access: &'a CallAccess,
+struct Under {
+    access: Arc<CallAccess>,
     event: NestedEvent,
     ticket: Ticket,
     began: Instant,
     ended: bool,
 }
 
-impl Under<'_> {
+impl Under {
     fn tell(&self, what: NestedStep) {
         (self.access.watch)(NestedEvent { what, ..self.event.clone() });
     }
 
-    fn end(mut self, output: ToolOutput, duration_ms: Option<u64>) {
+    fn end(mut self, output: Arc<ToolOutput>, duration_ms: Option<u64>) {
         self.ended = true;
         if let Some(usage) = &output.usage {
             self.access.record.change(|recorder| recorder.add_usage(usage));
@@ -125,70 +130,111 @@ impl Under<'_> {
     }
 }
 
-impl Drop for Under<'_> {
+impl Drop for Under {
     fn drop(&mut self) {
         if !self.ended {
-            let output = ToolOutput::error("The call that made this one was stopped.");
+            let output = Arc::new(ToolOutput::error("The call that made this one was stopped."));
             self.tell(NestedStep::End { output, duration_ms: None });
         }
     }
 }
 
-impl TableAccess for CallAccess {
-    fn call(&self, nesting: u32, name: String, arguments: Value) -> BoxFuture<'_, Result<ToolOutput, Error>> {
-        Box::pin(async move {
-            let depth = match self.depth {
-                Some(depth) => depth.deeper(nesting)?,
-                None => Depth::OUTERMOST,
-            };
-            let id = self.ids.next_id();
-            let ticket = self.record.change(|recorder| recorder.start(&id, &name, &arguments));
-            let event = NestedEvent {
-                call_id: id.clone(),
-                parent_id: self.ids.parent().to_owned(),
-                tool: name.clone(),
-                arguments: arguments.clone(),
-                what: NestedStep::Start,
-            };
-            let under = Under { access: self, event, ticket, began: Instant::now(), ended: false };
-            under.tell(NestedStep::Start);
-            let request = Request {
-                caller: Caller::NestedTool,
-                id: &id,
-                parent_id: Some(self.ids.parent()),
-                depth,
-                name: &name,
-                arguments,
-                record: self.record.clone(),
-            };
-            let ready = match self.pipeline.ready_for(request).await {
-                Ok(ready) => ready,
-                Err(error) => {
-                    under.end(failed(&error), None);
-                    return Err(error);
-                }
-            };
-            let (watch, event) = (Arc::clone(&self.watch), under.event.clone());
-            let progress = Arc::new(move |content, details| {
-                watch(NestedEvent { what: NestedStep::Update { content, details }, ..event.clone() });
-            });
-            let done = ready.run(progress, Arc::clone(&self.watch)).await;
-            under.end(done.output.clone(), done.duration_ms);
-            match done.error {
-                Some(error) => Err(error),
-                None => Ok(done.output),
+impl CallAccess {
+    /// Whether it may call a tool.
+    fn reaches(&self, entry: &Registered, active: bool) -> bool {
+        may_reach(Caller::NestedTool, entry.tool.exposure, active) && self.bounds.allow(&entry.tool.name)
+    }
+
+    /// Runs a call that has begun.
+    async fn run(under: Under, depth: Depth, arguments: Value) -> Result<ToolOutput, Error> {
+        let access = Arc::clone(&under.access);
+        let (id, name) = (under.event.call_id.clone(), under.event.tool.clone());
+        let request = Request {
+            caller: Caller::NestedTool,
+            id: &id,
+            parent_id: Some(access.ids.parent()),
+            depth,
+            name: &name,
+            arguments,
+            record: access.record.clone(),
+            bounds: access.bounds.clone(),
+        };
+        let ready = match access.pipeline.ready_for(request).await {
+            Ok(ready) => ready,
+            Err(error) => {
+                under.end(Arc::new(failed(&error)), None);
+                return Err(error);
             }
+        };
+        let (watch, event) = (Arc::clone(&access.watch), under.event.clone());
+        let progress = Arc::new(move |content, details| {
+            watch(NestedEvent { what: NestedStep::Update { content, details }, ..event.clone() });
+        });
+        let done = ready.run(progress, Arc::clone(&access.watch)).await;
+        let output = Arc::new(done.output);
+        under.end(Arc::clone(&output), done.duration_ms);
+        match done.error {
+            Some(error) => Err(error),
+            None => Ok(Arc::unwrap_or_clone(output)),
+        }
+    }
+}
+
+impl TableAccess for CallAccess {
+    fn call(
+        self: Arc<Self>,
+        nesting: u32,
+        name: String,
+        arguments: Value,
+    ) -> BoxFuture<'static, Result<ToolOutput, Error>> {
+        let depth = match self.depth.map(|depth| depth.deeper(nesting)).transpose() {
+            Ok(depth) => depth.unwrap_or(Depth::OUTERMOST),
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
+        // Before anything is waited for, so that calls made beside each other have their numbers in the order in which
+        // they were made.
+        let id = self.ids.next_id();
+        let ticket = self.record.change(|recorder| recorder.start(&id, &name, &arguments));
+        let event = NestedEvent {
+            call_id: id,
+            parent_id: self.ids.parent().to_owned(),
+            tool: name,
+            arguments: arguments.clone(),
+            what: NestedStep::Start,
+        };
+        let under = Under { access: self, event, ticket, began: Instant::now(), ended: false };
+        under.tell(NestedStep::Start);
+        Box::pin(Self::run(under, depth, arguments))
+    }
+
+    fn callable(&self) -> Callables {
+        self.pipeline.table_as_of(|table, version| Callables {
+            version,
+            tools: table.callable(|entry, active| self.reaches(entry, active)),
         })
     }
 
-    fn search(&self, query: &str, max: usize) -> Result<Vec<Summary>, Error> {
+    fn find(&self, query: &str, max: usize, namespace: Option<&str>) -> Result<Found, Error> {
         self.pipeline.table(|table| {
-            let query = Query { limit: max, ..Query::new(query) };
-            let reachable =
-                |entry: &Registered, active: bool| may_reach(Caller::NestedTool, entry.tool.exposure, active);
-            let found = table.search(&query, reachable)?;
-            Ok(found.iter().map(|entry| table.summary(entry)).collect())
+            let query = Query { limit: max, namespace, ..Query::new(query) };
+            let found = table.search(&query, |entry, active| self.reaches(entry, active))?;
+            let tools = found.iter().map(|entry| table.summary(entry)).collect();
+            Ok(Found { tools, waiting: table.expected() })
         })
+    }
+
+    fn group(&self, name: &str) -> Result<Group, Error> {
+        self.pipeline.table(|table| {
+            let mut group = table.namespace(name)?;
+            group.tools.retain(|name| {
+                table.find(name).is_ok_and(|entry| self.reaches(&entry, table.is_active(&entry.tool.name)))
+            });
+            Ok(group)
+        })
+    }
+
+    fn expect(&self, namespace: String, coming: bool) -> Result<(), Error> {
+        self.pipeline.change(|table| table.expect(&self.plugin, self.origin, &namespace, coming))
     }
 
     fn list(&self) -> Vec<Listed> {
@@ -199,7 +245,11 @@ impl TableAccess for CallAccess {
     }
 
     fn describe(&self, name: &str) -> Result<Summary, Error> {
-        self.pipeline.table(|table| Ok(table.summary(&*table.reach(Caller::NestedTool, name)?)))
+        self.pipeline.table(|table| {
+            let entry = table.reach(Caller::NestedTool, name)?;
+            self.bounds.check(&entry.tool.name)?;
+            Ok(table.summary(&entry))
+        })
     }
 
     fn activate(&self, names: Vec<String>, active: bool) -> BoxFuture<'_, Result<(), Error>> {

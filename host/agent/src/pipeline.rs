@@ -4,21 +4,29 @@
 //! Nothing may run a tool but this: a model's call, a person's, a script's and another tool's all come through here.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Instant,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 pub use atoll_table::Caller;
 use atoll_table::{
-    Error, Invocation, Progress, Registered, Table, ToolOutput,
+    Content, Error, Invocation, Progress, Registered, Table, ToolOutput,
     hooks::{self, CallEvent, Hook, Verdict},
+    names::matches_pattern,
     nesting::{Depth, NestedCalls, Recorder},
     tool::ExecutionMode,
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::nested_calls::{CallAccess, Watch};
+use crate::{
+    kept::{InMemory, Keeper},
+    nested_calls::{CallAccess, Watch},
+    shape::Spill,
+};
 
 /// The table, and the one way through it. Clones share both.
 #[derive(Clone, Default)]
@@ -26,11 +34,56 @@ pub struct Pipeline {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
     table: RwLock<Table>,
+    /// How often it was changed.
+    changes: AtomicU64,
+    /// Where tools keep what they want to know the next time.
+    keeper: RwLock<Arc<dyn Keeper>>,
+    /// Where what is too long for a model is kept.
+    spill: OnceLock<Arc<dyn Spill>>,
     /// Shared, for each call looks at them.
     hooks: RwLock<Arc<[Arc<dyn Hook>]>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            table: RwLock::default(),
+            changes: AtomicU64::default(),
+            keeper: RwLock::new(Arc::new(InMemory::default())),
+            spill: OnceLock::new(),
+            hooks: RwLock::default(),
+        }
+    }
+}
+
+/// What a call may do beyond what its caller may, and so all calls that it makes.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// The only tools that calls which it makes may reach: names, in which `*` stands for any characters.
+    pub allow: Option<Arc<[String]>>,
+    /// When it is to have ended. It is told so, and not stopped.
+    pub deadline: Option<Instant>,
+}
+
+impl Bounds {
+    /// Whether a tool may be reached.
+    pub(crate) fn allow(&self, tool: &str) -> bool {
+        self.allow.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| matches_pattern(pattern, tool)))
+    }
+
+    /// The same, as an error.
+    pub(crate) fn check(&self, tool: &str) -> Result<(), Error> {
+        if self.allow(tool) {
+            return Ok(());
+        }
+        Err(Error::Denied {
+            capability: "table".to_owned(),
+            target: tool.to_owned(),
+            hint: format!("add --allow {tool}"),
+        })
+    }
 }
 
 /// A call that is to be made.
@@ -43,6 +96,7 @@ pub(crate) struct Request<'a> {
     pub(crate) arguments: Value,
     /// Where the calls that this one makes are recorded.
     pub(crate) record: Record,
+    pub(crate) bounds: Bounds,
 }
 
 /// What is kept of the calls that a call makes; can be looked at while it runs, and after it was stopped.
@@ -67,7 +121,40 @@ pub struct Ready {
     call: CallEvent,
     depth: Depth,
     record: Record,
+    bounds: Bounds,
+    shown: Shown,
     blocked: Option<ToolOutput>,
+}
+
+/// How long a call may go on after its deadline, of which it is told: it is to end by itself, with what it has.
+const GRACE: Duration = Duration::from_secs(1);
+/// How much is kept of what a call has shown of itself, in characters: enough to go on from.
+const MAX_SHOWN: usize = 32 * 1024;
+
+/// What a call has shown of itself last: all that is left of it if it comes to no end.
+#[derive(Clone, Default)]
+pub struct Shown(Arc<Mutex<Vec<Content>>>);
+
+impl Shown {
+    fn set(&self, content: &[Content]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = content.to_vec();
+    }
+
+    /// A result of a call that has not come to its end: what it has shown, and why it has ended.
+    pub(crate) fn before(&self, mut output: ToolOutput) -> ToolOutput {
+        let shown = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let text = Content::joined_text(&shown);
+        if text.trim().is_empty() {
+            return output;
+        }
+        let skipped = text.chars().count().saturating_sub(MAX_SHOWN);
+        let text = match text.char_indices().nth(skipped) {
+            Some((at, _)) if skipped > 0 => format!("…{}", &text[at..]),
+            _ => text,
+        };
+        output.content.insert(0, Content::text(text));
+        output
+    }
 }
 
 /// What came of a call.
@@ -92,6 +179,11 @@ impl Ready {
         &self.entry.plugin
     }
 
+    /// What it will have shown of itself.
+    pub(crate) fn shown(&self) -> Shown {
+        self.shown.clone()
+    }
+
     /// The record of the calls it will make.
     pub fn record(&self) -> Record {
         self.record.clone()
@@ -113,27 +205,70 @@ impl Ready {
                 &self.entry,
                 &self.call.call_id,
                 self.depth,
-                self.record.clone(),
+                (self.record.clone(), self.bounds.clone()),
                 watch,
             )),
+            kept: {
+                let (pipeline, entry) = (self.pipeline.clone(), Arc::clone(&self.entry));
+                Arc::new(move || pipeline.keeper().kept(&entry.tool.name))
+            },
+            deadline: self.bounds.deadline,
         };
+        let shown = self.shown.clone();
+        let progress: Progress = Arc::new(move |content, details| {
+            shown.set(&content);
+            progress(content, details);
+        });
         let began = Instant::now();
-        let ran = self.entry.runner.call(invocation, progress).await;
+        let running = self.entry.runner.call(invocation, progress);
+        let ran = match self.bounds.deadline {
+            Some(deadline) => {
+                let late = || Err(Error::Timeout("it took longer than it was allowed to".to_owned()));
+                tokio::time::timeout_at((deadline + GRACE).into(), running).await.unwrap_or_else(|_| late())
+            }
+            None => running.await,
+        };
         let duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
         let (before, error) = match ran {
             Ok(output) => (output, None),
-            Err(error) => (failed(&error), Some(error)),
+            Err(error) => {
+                let output = failed(&error);
+                let output = if is_an_end(&error) { self.shown.before(output) } else { output };
+                (output, Some(error))
+            }
         };
         let hooks = self.pipeline.hooks();
         if hooks.is_empty() {
-            return Done { output: before, error, duration_ms };
+            return kept(&self.pipeline, &self.entry, Done { output: before, error, duration_ms });
         }
         let (call, output) = (self.call, before.clone());
         let asked = hooks.iter().filter(|hook| hook.wants().after).count();
         let asking = async move { hooks::after_call(&hooks, &call, output, report).await };
         let output = asking_on(self.depth, asked, asking).await;
-        Done { error: error.filter(|_| output == before), output, duration_ms }
+        kept(&self.pipeline, &self.entry, Done { error: error.filter(|_| output == before), output, duration_ms })
     }
+}
+
+/// Keeps what a tool wants to be kept, if its call has succeeded for everybody.
+fn kept(pipeline: &Pipeline, entry: &Registered, mut done: Done) -> Done {
+    let is_error = done.output.is_error;
+    let Some(aside) = &mut done.output.aside else { return done };
+    let changes = std::mem::take(&mut aside.keep);
+    if changes.is_empty() || is_error {
+        return done;
+    }
+    match pipeline.keeper().keep(&entry.tool.name, changes) {
+        Ok(()) => done,
+        Err(error) => Done { output: failed(&error), error: Some(error), duration_ms: done.duration_ms },
+    }
+}
+
+/// Whether a call that failed so may have been in the middle of its work.
+fn is_an_end(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Limit { .. } | Error::Timeout(_) | Error::Cancelled(_) | Error::Unavailable(_) | Error::Failed(_)
+    )
 }
 
 /// The result of a call that failed with an error.
@@ -169,7 +304,7 @@ fn report(hook: &str, error: &Error) {
 impl Pipeline {
     /// Calls go to the tools of this table.
     pub fn new(table: Table) -> Self {
-        Self { shared: Arc::new(Shared { table: RwLock::new(table), hooks: RwLock::default() }) }
+        Self { shared: Arc::new(Shared { table: RwLock::new(table), ..Shared::default() }) }
     }
 
     /// Looks at the table.
@@ -177,9 +312,34 @@ impl Pipeline {
         look(&self.shared.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Looks at the table, and at a number that is another one whenever it may have changed.
+    pub fn table_as_of<R>(&self, look: impl FnOnce(&Table, u64) -> R) -> R {
+        self.table(|table| look(table, self.shared.changes.load(Ordering::Acquire)))
+    }
+
     /// Changes the table.
     pub fn change<R>(&self, change: impl FnOnce(&mut Table) -> R) -> R {
-        change(&mut self.shared.table.write().unwrap_or_else(PoisonError::into_inner))
+        let mut table = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.changes.fetch_add(1, Ordering::Release);
+        change(&mut table)
+    }
+
+    /// Has what tools keep be kept there from now on. Without it, it is kept until the program ends.
+    pub fn set_keeper(&self, keeper: Arc<dyn Keeper>) {
+        *self.shared.keeper.write().unwrap_or_else(PoisonError::into_inner) = keeper;
+    }
+
+    /// Has what is too long for a model be kept there.
+    pub fn set_spill(&self, spill: Arc<dyn Spill>) {
+        let _ = self.shared.spill.set(spill);
+    }
+
+    pub(crate) fn spill(&self) -> Option<Arc<dyn Spill>> {
+        self.shared.spill.get().map(Arc::clone)
+    }
+
+    fn keeper(&self) -> Arc<dyn Keeper> {
+        Arc::clone(&self.shared.keeper.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts these hooks in place of those there are. Calls that are under way end with those they began with.
@@ -196,13 +356,31 @@ impl Pipeline {
     /// # Errors
     /// `not-found` or `ambiguous` for the name, `invalid-arguments` for the rest.
     pub async fn ready(&self, caller: Caller, id: &str, name: &str, arguments: Value) -> Result<Ready, Error> {
+        self.ready_within(Bounds::default(), caller, id, name, arguments).await
+    }
+
+    /// The same, for a call that may do so much and no more.
+    ///
+    /// # Errors
+    /// As [`Self::ready`].
+    pub async fn ready_within(
+        &self,
+        bounds: Bounds,
+        caller: Caller,
+        id: &str,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Ready, Error> {
         let (depth, record) = (Depth::OUTERMOST, Record::default());
-        self.ready_for(Request { caller, id, parent_id: None, depth, name, arguments, record }).await
+        self.ready_for(Request { caller, id, parent_id: None, depth, name, arguments, record, bounds }).await
     }
 
     pub(crate) async fn ready_for(&self, request: Request<'_>) -> Result<Ready, Error> {
-        let Request { caller, id, parent_id, depth, name, arguments, record } = request;
+        let Request { caller, id, parent_id, depth, name, arguments, record, bounds } = request;
         let entry = self.table(|table| table.reach(caller, name))?;
+        if parent_id.is_some() {
+            bounds.check(&entry.tool.name)?;
+        }
         let arguments =
             if entry.tool.prepares { entry.runner.prepare(entry.local.clone(), arguments).await? } else { arguments };
         let arguments = entry.checker().check(arguments)?;
@@ -223,9 +401,9 @@ impl Pipeline {
             let asking = async move { hooks::before_call(&hooks, event, report).await };
             match asking_on(depth, asked, asking).await {
                 Verdict::Run(arguments) => call.arguments = arguments,
-                Verdict::Blocked(output) => blocked = Some(output),
+                Verdict::Blocked(output) => blocked = Some(*output),
             }
         }
-        Ok(Ready { pipeline: self.clone(), entry, call, depth, record, blocked })
+        Ok(Ready { pipeline: self.clone(), entry, call, depth, record, bounds, shown: Shown::default(), blocked })
     }
 }

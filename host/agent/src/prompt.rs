@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use atoll_table::Registered;
+use atoll_table::{Registered, model::Declaration};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -85,11 +85,7 @@ fn rules(tools: &[std::sync::Arc<Registered>]) -> Vec<String> {
 }
 
 /// The message that brings the instructions in `transcript` up to date; none if they are.
-pub fn update(
-    transcript: &[Message],
-    tools: &[std::sync::Arc<Registered>],
-    sections: &Map<String, Value>,
-) -> Option<SystemMessage> {
+pub fn update(transcript: &[Message], tools: &[Declaration], sections: &Map<String, Value>) -> Option<SystemMessage> {
     let state = system_state(transcript);
     let mut change = SystemMessage { timestamp: now_ms(), ..SystemMessage::default() };
     for (name, text) in sections {
@@ -104,10 +100,7 @@ pub fn update(
     }
     let declared: Vec<Value> = tools
         .iter()
-        .map(|entry| {
-            let tool = &entry.tool;
-            json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
-        })
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}))
         .collect();
     change.tools_added = declared.iter().filter(|tool| !state.tools_added.contains(tool)).cloned().collect();
     change.tools_removed = state

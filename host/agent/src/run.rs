@@ -21,6 +21,7 @@ use crate::{
     conversation::{Asked, Conversation},
     event::{Event, Sink},
     extensions::{BeforeStart, Draft, Extensions, TurnReply},
+    loadout::Loadout,
     message::{AssistantMessage, Message, StopReason, SystemMessage, to_prompt},
     pipeline::Pipeline,
     prompt,
@@ -39,6 +40,8 @@ const MOST_URGED: u32 = 50;
 pub struct Agent {
     /// The tools.
     pub pipeline: Pipeline,
+    /// Which of them a request declares, and how.
+    pub loadout: Loadout,
     /// The session, the model, and what waits to be said.
     pub conversation: Conversation,
     /// Who is asked and told beside the user.
@@ -179,8 +182,8 @@ impl Agent {
 
     /// The sections of the system prompt for the tools that are active now.
     fn sections(&self) -> Map<String, Value> {
-        let active = self.pipeline.table(|table| table.active());
-        let mut sections = prompt::sections(&active, &self.context, &self.cwd);
+        let declared = self.loadout.declared(&self.pipeline);
+        let mut sections = prompt::sections(&declared.tools, &self.context, &self.cwd);
         self.conversation.add_sections(&mut sections);
         sections
     }
@@ -228,9 +231,12 @@ impl Agent {
         let mut index = 0;
         self.tell_turn(index);
         // Extensions may have changed what there is.
-        let active = self.pipeline.table(|table| table.active());
+        let declared = self.loadout.declared(&self.pipeline);
         let sections = self.sections();
-        let change = self.conversation.session.with(|session| prompt::update(session.messages(), &active, &sections));
+        let change = self
+            .conversation
+            .session
+            .with(|session| prompt::update(session.messages(), &declared.declarations, &sections));
         if let Some(change) = change {
             self.add(Message::System(change), run).await?;
         }
@@ -341,6 +347,7 @@ impl Agent {
                     session.with(|session| session.append_edit(&target, replacement))
                 }
                 Draft::Compaction { summary, first_kept, tokens_before, details } => {
+                    self.loadout.begin_anew();
                     session.with(|session| session.append_compaction(&summary, &first_kept, tokens_before, details))
                 }
             };
@@ -394,7 +401,7 @@ impl Agent {
             key: chosen.key.clone(),
             header_secrets: chosen.header_secrets.clone(),
             messages: self.messages(&model.provider, &model.id, run).await,
-            tools: self.pipeline.table(|table| table.declarations()),
+            tools: self.loadout.declared(&self.pipeline).declarations.clone(),
             thinking: if model.reasoning { chosen.thinking } else { ThinkingLevel::Off },
             idle_timeout_ms: self.idle_timeout_ms,
         };

@@ -74,6 +74,7 @@ fn agent(restless: &Arc<Restless>, session: Session) -> (Agent, Seen) {
     let seen = Seen::default();
     let sink = Arc::clone(&seen);
     let agent = Agent {
+        loadout: Loadout::default(),
         pipeline: Pipeline::new(table),
         conversation: Conversation::new(
             session,

@@ -13,8 +13,10 @@ use std::{
     collections::HashSet,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use atoll_table::kept::{Changes, Kept};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -243,7 +245,31 @@ impl Session {
     /// # Errors
     /// As [`Self::append_message`].
     pub fn append_custom(&mut self, custom_type: &str, data: Value) -> Result<String, SessionError> {
-        self.append("custom", [("customType", json!(custom_type)), ("data", data)], false)
+        let id = self.append("custom", [("customType", json!(custom_type)), ("data", data)], false)?;
+        if let Some(data) = self.entries.last().and_then(|entry| entry.get("data")) {
+            self.context.keep(custom_type, data);
+        }
+        Ok(id)
+    }
+
+    /// What is kept of a tool on this branch.
+    pub fn kept(&self, tool: &str) -> Arc<Kept> {
+        self.context.kept.get(&context::store_of(tool)).cloned().unwrap_or_default()
+    }
+
+    /// Keeps what a call of a tool wants; gives the id of the entry that says so.
+    ///
+    /// # Errors
+    /// As [`Self::append_message`].
+    pub fn keep(&mut self, tool: &str, changes: Changes) -> Result<String, SessionError> {
+        let (mut set, mut delete) = (Map::new(), Vec::new());
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(set.insert(key, value)),
+                None => delete.push(key),
+            }
+        }
+        self.append_custom(&context::store_of(tool), json!({"set": set, "delete": delete}))
     }
 
     /// Labels an entry, or takes its label away; gives the id of the entry that says so.
@@ -474,6 +500,41 @@ mod tests {
             ["session", "message", "custom", "custom_message", "label", "label", "session_info", "context_edit"];
         assert_eq!(kinds, expected);
         assert!(again.branch()[4].get("label").is_none(), "a label is taken away by being absent");
+    }
+
+    #[test]
+    fn what_tools_keep_is_there_on_its_branch_and_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut session = Session::new(Some(folder.path()), Path::new("/p"));
+        let at_first = session.append_message(&user("one")).unwrap();
+        let changes = |changes: &[(&str, Option<Value>)]| -> Changes {
+            changes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+        };
+        session.keep("codemode", changes(&[("a", Some(json!(1))), ("b", Some(json!(2)))])).unwrap();
+        session.keep("codemode", changes(&[("a", None), ("c", Some(json!({"d": null})))])).unwrap();
+        // What is not as it should be changes nothing, nor does what another tool keeps.
+        for data in [json!(null), json!({"set": 1, "delete": {}}), json!({"delete": [1]})] {
+            session.append_custom("codemode-store", data).unwrap();
+        }
+        session.keep("other", changes(&[("b", None)])).unwrap();
+        let values = |session: &Session| ["a", "b", "c"].map(|key| session.kept("codemode").get(key).cloned());
+        assert_eq!(values(&session), [None, Some(json!(2)), Some(json!({"d": null}))]);
+        let entry = session.branch()[2].clone();
+        assert_eq!(
+            (&entry["customType"], &entry["data"]),
+            (&json!("codemode-store"), &json!({"set": {"c": {"d": null}}, "delete": ["a"]}))
+        );
+        let path = session.path().unwrap().to_owned();
+        let before = values(&session);
+        drop(session);
+        assert_eq!(values(&Session::open(&path).unwrap()), before);
+        // Another branch, from before anything was kept.
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        let line =
+            json!({"type": "custom", "id": "x", "parentId": at_first, "customType": "t", "timestamp": "", "data": 1});
+        text.push_str(&format!("{line}\n"));
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(values(&Session::open(&path).unwrap()), [None, None, None]);
     }
 
     #[test]

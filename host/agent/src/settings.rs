@@ -52,10 +52,39 @@ pub struct Settings {
     /// What a project says likewise.
     #[serde(skip)]
     pub project_extensions: Vec<String>,
+    /// How tools are shown where one runs scripts that call them.
+    pub codemode: CodemodeSettings,
     /// How many messages that steer a run are delivered together.
     pub steering_mode: QueueMode,
     /// How many messages that follow a run are delivered together.
     pub follow_up_mode: QueueMode,
+}
+
+/// How tools are shown where one runs scripts that call them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CodemodeSettings {
+    /// Which of them are declared to the model.
+    pub mode: CodemodeMode,
+    /// How many tokens the list of the others may take, at 4 characters each. Default: 3000.
+    pub inline_budget: usize,
+}
+
+impl Default for CodemodeSettings {
+    fn default() -> Self {
+        Self { mode: CodemodeMode::On, inline_budget: 3_000 }
+    }
+}
+
+/// Which tools are declared to the model, where one runs scripts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CodemodeMode {
+    /// All that are made for it. Those made for scripts are listed with the tool that runs scripts.
+    #[default]
+    On,
+    /// Only those that scripts can not call. All others are listed with the tool that runs scripts.
+    Only,
 }
 
 /// The audit log.
@@ -298,6 +327,20 @@ mod tests {
         let expected =
             map(r#"{"a": {"x": 1, "skills": [2], "y": 2}, "skills": ["u", "p"], "b": [2], "c": 1, "d": {}}"#);
         assert_eq!(under, expected);
+    }
+
+    #[test]
+    fn how_tools_are_shown_is_read_and_a_project_may_say_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (user, project) = (folder.path().join("user.json"), folder.path().join("project.json"));
+        std::fs::write(&user, r#"{"codemode": {"mode": "only"}}"#).unwrap();
+        std::fs::write(&project, r#"{"codemode": {"inlineBudget": 100}}"#).unwrap();
+        let (settings, refused) = Settings::load_with_project(&user, &project).unwrap();
+        assert_eq!(settings.codemode, CodemodeSettings { mode: CodemodeMode::Only, inline_budget: 100 });
+        assert!(refused.is_empty(), "{refused:?}");
+        assert_eq!(Settings::default().codemode, CodemodeSettings { mode: CodemodeMode::On, inline_budget: 3_000 });
+        std::fs::write(&user, r#"{"codemode": {"mode": "off"}}"#).unwrap();
+        assert!(Settings::load(&user).unwrap_err().to_string().contains("`on` or `only`"));
     }
 
     #[test]

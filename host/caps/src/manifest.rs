@@ -1,6 +1,7 @@
 //! `plugin.toml`: what a plugin is and what it asks for.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::limits::{LIMIT_KEYS, LimitsSpec};
@@ -101,6 +102,9 @@ pub struct Manifest {
     pub replaces: Vec<String>,
     /// The limits it sets.
     pub limits: LimitsSpec,
+    /// The one of its tools that runs scripts which call other tools: the host adds to its description how these look.
+    /// It grants nothing.
+    pub runs_scripts: Option<String>,
     /// It gives way to another plugin that claims what it claims. Only for what is part of the program.
     pub replaceable: Option<Claims>,
 }
@@ -126,8 +130,17 @@ impl Manifest {
         let source = Source { file, text, reasons: true };
         let table = source.parse()?;
         let root = Section::root(source, table.get_ref());
-        let mut keys =
-            vec!["name", "version", "description", "contract", "replaces", "limits", "replaceable", "claims"];
+        let mut keys = vec![
+            "name",
+            "version",
+            "description",
+            "contract",
+            "replaces",
+            "limits",
+            "runs-scripts",
+            "replaceable",
+            "claims",
+        ];
         keys.extend(Wants::KEYS);
         root.only(&keys)?;
         let version = match (root.text("version")?, &script) {
@@ -155,6 +168,7 @@ impl Manifest {
             wants: Wants::read(&root)?,
             replaces: read_tool_names(&root, "replaces")?,
             limits: root.table("limits")?.map_or(Ok(LimitsSpec::default()), |section| read_limits(&section))?,
+            runs_scripts: read_tool_name(&root, "runs-scripts")?,
             replaceable: root
                 .flag("replaceable")?
                 .unwrap_or_default()
@@ -179,6 +193,7 @@ impl Manifest {
             wants: Wants::default(),
             replaces: Vec::new(),
             limits: LimitsSpec::default(),
+            runs_scripts: None,
             replaceable: None,
         }
     }
@@ -198,16 +213,28 @@ pub(crate) fn read_tool_names(section: &Section<'_>, key: &str) -> Result<Vec<St
     let Some(list) = section.texts(key)? else { return Ok(Vec::new()) };
     let mut names: Vec<String> = Vec::new();
     for name in list.value {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if !(1..=64).contains(&name.len()) || !name.bytes().all(plain) {
-            let reason = format!("`{key}`: `{name}` can not name a tool");
-            return Err(section.source().error(list.span, reason, "name tools as `atoll tool list` does"));
-        }
+        check_tool_name(section, key, name, list.span.clone())?;
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
     }
     Ok(names)
+}
+
+fn check_tool_name(section: &Section<'_>, key: &str, name: &str, span: Range<usize>) -> Result<(), ManifestError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if (1..=64).contains(&name.len()) && name.bytes().all(plain) {
+        return Ok(());
+    }
+    let reason = format!("`{key}`: `{name}` can not name a tool");
+    Err(section.source().error(span, reason, "name tools as `atoll tool list` does"))
+}
+
+/// The name of one tool.
+fn read_tool_name(section: &Section<'_>, key: &str) -> Result<Option<String>, ManifestError> {
+    let Some(name) = section.text(key)? else { return Ok(None) };
+    check_tool_name(section, key, name.value, name.span)?;
+    Ok(Some(name.value.to_owned()))
 }
 
 fn read_limits(section: &Section<'_>) -> Result<LimitsSpec, ManifestError> {

@@ -211,6 +211,19 @@ fn tools_to_stand_in_for_are_named_each_once() {
 }
 
 #[test]
+fn a_plugin_says_which_of_its_tools_runs_scripts() {
+    let read = |more: &str| {
+        Manifest::parse(&format!("name = \"a\"\nversion = \"1\"\ncontract = \"0.1\"\n{more}"), "plugin.toml")
+    };
+    assert_eq!(read("").unwrap().runs_scripts, None);
+    assert_eq!(read("runs-scripts = \"run_it\"").unwrap().runs_scripts.as_deref(), Some("run_it"));
+    for (wrong, named) in [("\"a b\"", "a b"), ("[\"a\"]", "a string"), ("\"\"", "runs-scripts")] {
+        let error = read(&format!("runs-scripts = {wrong}")).unwrap_err().to_string();
+        assert!(error.contains(named), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn what_is_replaceable_says_what_it_gives_up() {
     let read = |more: &str| {
         Manifest::parse(&format!("name = \"x\"\nversion = \"1\"\ncontract = \"0.1\"\n{more}"), "plugin.toml")

@@ -92,13 +92,14 @@ impl ExtensionArguments {
 impl Command {
     /// Whether it loads extensions.
     fn uses_extensions(&self) -> bool {
-        matches!(self, Self::Tool { .. } | Self::Doctor { .. })
+        matches!(self, Self::Tool { .. } | Self::Codemode { .. } | Self::Doctor { .. })
     }
 
     fn name(&self) -> &'static str {
         match self {
             Self::Demo { .. } => "demo",
             Self::Tool { .. } => "tool",
+            Self::Codemode { .. } => "codemode",
             Self::Plugin { .. } => "plugin",
             Self::Trust { .. } => "trust",
             Self::Doctor { .. } => "doctor",
@@ -184,6 +185,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ToolCommand,
     },
+    /// Run scripts against the tool table, without a model.
+    Codemode {
+        #[command(subcommand)]
+        command: CodemodeCommand,
+    },
     /// Manage plugins: look at them, install and remove them, and say what they may do.
     Plugin {
         #[command(subcommand)]
@@ -229,6 +235,51 @@ pub(crate) enum ToolCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CodemodeCommand {
+    /// Run a script. What it gives is on standard output; what it logs, and how it went, on standard error. Exits with 1
+    /// if it fails, with 3 if it fails because a call was denied.
+    Run(ScriptArguments),
+    /// Print what scripts find as TypeScript declarations, for editors.
+    Types {
+        /// Also the tools that are not active.
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// A script to run.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArguments {
+    /// The script, in JavaScript or TypeScript; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print the whole record.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The only tools that it may call: a name, in which * stands for any characters. Can be repeated.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) allow: Vec<String>,
+    /// How long it may take.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<std::time::Duration>,
+    /// The active tools: names and * patterns, or changes as +name and -name, separated by commas.
+    #[arg(short = 't', long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Run what tools start under bubblewrap: no network, writing in the workspace only.
+    #[arg(long)]
+    pub(crate) sandbox_bash: bool,
+}
+
+/// A time in seconds, fractions too, of an hour at most.
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if !(0.001..=3_600.0).contains(&seconds) {
+        return Err("it is from 0.001 to 3600".to_owned());
+    }
+    Ok(std::time::Duration::from_secs_f64(seconds))
 }
 
 #[derive(Debug, Subcommand)]

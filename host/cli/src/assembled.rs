@@ -195,6 +195,7 @@ impl Assembled {
             let tools: Vec<String> = table.tools().iter().filter(own).map(|entry| entry.local.clone()).collect();
             // They are its own, so they can be withdrawn.
             let _ = table.unregister(name, origin, &tools);
+            table.expect_nothing_of(name, origin);
         });
     }
 

@@ -3,7 +3,10 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use atoll_agent::{Agent, Conversation, Event, Extensions, Session, conversation::Asked, models::Models, queue::Queue};
+use atoll_agent::{
+    Agent, Conversation, Event, Extensions, Session, conversation::Asked, loadout::Loadout, models::Models,
+    queue::Queue,
+};
 use atoll_table::Content;
 
 use crate::{
@@ -53,6 +56,7 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     parts.host.set_process_env(Programs::of(&session).variables(&chosen));
     let conversation = Conversation::new(session, Queue::default(), Asked { chosen, provider });
     let agent = Agent {
+        loadout: Loadout::default(),
         pipeline,
         conversation,
         extensions: Extensions::default(),

@@ -114,7 +114,10 @@ impl Loaded {
 /// As [`Table::register`].
 pub(crate) fn register(table: &mut Table, who: Registration, plugin: &LoadedPlugin) -> Result<(), Error> {
     match &plugin.tools {
-        Some((tools, runner)) => table.register(who, tools.clone(), runner),
+        Some((tools, runner)) => {
+            let who = who.running_scripts(plugin.manifest.runs_scripts.clone());
+            table.register(who, tools.clone(), runner)
+        }
         None => Ok(()),
     }
 }

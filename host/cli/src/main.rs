@@ -7,6 +7,7 @@ mod assemble;
 mod assembled;
 mod builtins;
 mod candidates;
+mod codemode;
 mod demo;
 mod dialogs;
 mod directories;
@@ -18,6 +19,7 @@ mod input;
 mod installed;
 mod loaded;
 mod model_source;
+mod one_call;
 mod person;
 mod plugin;
 mod print_mode;
@@ -30,6 +32,7 @@ mod settings_of;
 mod show;
 mod signals;
 mod spelling;
+mod spilled;
 mod terminal;
 mod tool_command;
 mod trust_command;
@@ -75,6 +78,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             None => print_mode::run(arguments.prompt, trust, extensions).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,
             Some(Command::Tool { command }) => tool_command::run(command, trust, &extensions).await,
+            Some(Command::Codemode { command }) => codemode::run(command, trust, &extensions).await,
             Some(Command::Plugin { command }) => plugin::run(command, trust).await,
             Some(Command::Trust { command }) => trust_command::run(&command, trust),
             Some(Command::Doctor { json }) => doctor::run(json, trust, &extensions).await,

@@ -6,10 +6,12 @@ use std::{
 };
 
 use atoll_agent::{
-    Agent, Conversation, Event, Session, context_files,
+    Agent, Conversation, Event, Session, Teller, context_files,
     conversation::Asked,
     event::Sink,
     extensions::{InputEffect, RELOAD_COMMAND, UnknownFlag, session_access::Access},
+    kept::InSession,
+    loadout::Loadout,
     message::StopReason,
     models::{Chosen, ModelError, Models},
     queue::Queue,
@@ -29,6 +31,7 @@ use crate::{
     reload::{self, Reloader, Which},
     signals::Stop,
     spelling::{UnknownOption, near_options},
+    spilled::Spilled,
     terminal,
 };
 
@@ -155,6 +158,10 @@ async fn go(
     let queue = Queue::new(parts.settings.steering_mode, parts.settings.follow_up_mode);
     let conversation = Conversation::new(session, queue, asked);
     let idle_timeout_ms = parts.settings.idle_timeout_ms();
+    let teller = Teller { sink: output.sink(), extensions: assembled.extensions.clone() };
+    let keeper = InSession::new(conversation.session.clone(), move |event| teller.tell(event));
+    assembled.pipeline.set_keeper(Arc::new(keeper));
+    assembled.pipeline.set_spill(Arc::new(Spilled(Arc::clone(&parts.host))));
     let access = Arc::new(Access::new(
         conversation.clone(),
         assembled.extensions.clone(),
@@ -209,6 +216,7 @@ async fn go(
         if arguments.no_context_files { Vec::new() } else { context_files::find(&parts.directories.atoll_home, &cwd) };
     let agent = Agent {
         pipeline: assembled.pipeline.clone(),
+        loadout: Loadout::new(parts.settings.codemode.clone()),
         conversation,
         extensions: assembled.extensions.clone(),
         context,
@@ -327,7 +335,10 @@ async fn carry_out(
         let text = Content::joined_text(&prompt);
         if text.trim().strip_prefix('/') == Some(RELOAD_COMMAND) {
             tokio::select! {
-                outcomes = reloader.reload(Which::All) => reload::tell(&outcomes),
+                outcomes = reloader.reload(Which::All) => {
+                    agent.loadout.begin_anew();
+                    reload::tell(&outcomes);
+                }
                 () = stop.token.cancelled() => return Ok(ExitStatus(stop.code().unwrap_or(FAILED)).into()),
             }
             continue;

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
-use atoll_agent::{Pipeline, pipeline::Caller};
+use atoll_agent::{Pipeline, pipeline::Bounds};
 use atoll_caps::printable;
 use atoll_table::{Content, Registered, Table};
 use serde_json::{Value, json};
@@ -12,8 +12,7 @@ use crate::{
     arguments::{ExtensionArguments, ToolCommand, TrustArguments},
     assemble::Parts,
     assembled::{Surroundings, report_as_note},
-    exit::{DENIED, ExitStatus, FAILED},
-    signals::Stop,
+    one_call::{Call, Setup, one_call},
     terminal,
 };
 
@@ -86,65 +85,25 @@ async fn call(
 ) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(arguments)
         .context("the arguments are not JSON; put them in single quotes: '{\"path\": \"x\"}'")?;
-    // Before signals are watched: a question that nobody wants to answer is ended by Ctrl-C.
-    let parts = Arc::new(Parts::for_run(trust, !as_json, extensions, sandbox_bash).await?);
-    let stop = Stop::watch()?;
-    let person = parts.ask_the_person(&stop);
-    let assembled = parts.load(extensions, report_as_note()).await?;
-    let ending = || ExitStatus(stop.code().unwrap_or(FAILED));
-    tokio::select! {
-        started = assembled.start(Surroundings::of_command(person)) => started?,
-        () = stop.token.cancelled() => {
-            assembled.end().await;
-            return Ok(ending().into());
-        }
-    }
-    let calling = async {
-        match assembled.pipeline.ready(Caller::Person, "call-1", name, arguments.clone()).await {
-            Ok(ready) => {
-                let record = ready.record();
-                let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
-                (done.output, done.duration_ms, record.calls())
-            }
-            Err(error) => (atoll_agent::pipeline::failed(&error), None, None),
-        }
+    let setup = Setup { trust, extensions, may_ask_trust: !as_json, sandbox_bash, tools: None };
+    let call = |_: &Pipeline| Ok(Call { name: name.to_owned(), arguments, bounds: Bounds::default() });
+    let called = match one_call(setup, call).await? {
+        Ok(called) => called,
+        Err(status) => return Ok(status.into()),
     };
-    let called = tokio::select! {
-        done = calling => Some(done),
-        () = stop.token.cancelled() => None,
-    };
-    assembled.end().await;
-    let Some((output, duration_ms, nested_calls)) = called else { return Ok(ending().into()) };
-    let code = output.details.as_ref().and_then(|details| details["error"]["code"].as_str());
-    let status = match (output.is_error, code) {
-        (false, _) => 0,
-        (true, Some("denied")) => DENIED,
-        (true, _) => FAILED,
-    };
+    let status = called.status();
     if as_json {
-        let mut record = json!({
-            "tool": name,
-            "arguments": arguments,
-            "content": output.content,
-            "details": output.details,
-            "structuredContent": output.structured,
-            "isError": output.is_error,
-            "durationMs": duration_ms,
-        });
-        if let Some(calls) = nested_calls {
-            record["nestedCalls"] = json!(calls);
-        }
-        terminal::json(&record)?;
-        return Ok(ExitStatus(status).into());
+        terminal::json(&called.record())?;
+        return Ok(status.into());
     }
-    for piece in &output.content {
+    for piece in &called.output.content {
         match piece {
-            Content::Text { text } if output.is_error => terminal::lines(text),
+            Content::Text { text } if called.output.is_error => terminal::lines(text),
             Content::Text { text } => terminal::output(text.strip_suffix('\n').unwrap_or(text))?,
             Content::Image { data, mime_type } => {
                 terminal::line(format_args!("[{}, {} bytes in base64]", printable(mime_type), data.len()))?;
             }
         }
     }
-    Ok(ExitStatus(status).into())
+    Ok(status.into())
 }

@@ -131,6 +131,11 @@ impl Clock {
         Pause(all)
     }
 
+    /// How long it has run since then, if it was made then.
+    pub(crate) fn used_since(&self, then: Instant) -> Duration {
+        then.elapsed().saturating_sub(self.paused())
+    }
+
     fn paused(&self) -> Duration {
         let pauses = lock(&self.pauses);
         pauses.over + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())

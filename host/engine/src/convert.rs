@@ -235,6 +235,7 @@ pub(crate) fn output_from_wit(plugin: &str, output: wit::ToolOutput) -> Result<T
         is_error: output.is_error,
         terminate: output.terminate,
         usage: output.usage.map(usage_from_wit),
+        ..ToolOutput::default()
     })
 }
 

@@ -37,6 +37,7 @@ mod seen;
 mod state;
 mod tool_plugin;
 mod trap;
+mod wishes;
 mod workers;
 
 pub use approval::{Answer, Approver, LastingGrant, Once, Question};

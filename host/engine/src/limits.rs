@@ -153,6 +153,11 @@ impl CpuMeter {
         (used + running) / 1_000
     }
 
+    /// How much it may still compute, in milliseconds.
+    pub(crate) fn left_ms(&self) -> u64 {
+        self.limit_ms.saturating_sub(self.spent_ms())
+    }
+
     /// Called at each tick of the epoch while wasm runs: ends it if the budget is spent, else lets others run.
     pub(crate) fn install(self: &Arc<Self>, store: &mut Store<PluginState>) {
         let meter = Arc::clone(self);

@@ -18,6 +18,7 @@ use crate::{
     },
     outcome::Outcome,
     state::RunningCall,
+    wishes::Wishes,
 };
 
 /// What runs them. Holding it does not keep the extension alive.
@@ -89,14 +90,17 @@ impl ToolRunner for LiveTools {
             let extension = self.extension()?;
             let context = extension.context();
             let clock = Clock::of_call();
+            let wishes = Wishes::of(&invocation);
             let called = context.within_wall(&clock, async {
                 let (actor, _) = extension.up().await?;
                 let (id, below) = (invocation.id.clone(), invocation.depth.saturating_add(1));
                 let (of_call, table) = (Arc::clone(&clock), Some(Arc::clone(&invocation.table)));
-                let running = |wanted| RunningCall { progress, table, wanted, clock: of_call, below };
+                let said = Arc::clone(&wishes);
+                let of_call =
+                    |wanted| RunningCall { progress, table, wanted, clock: of_call, below, wishes: Some(said) };
                 let late =
                     Error::Failed(format!("the extension {} does not end calls that were stopped", context.name));
-                let Order { entry, waiting } = order(&actor, id, running, TO_END, late);
+                let Order { entry, waiting } = order(&actor, id, of_call, TO_END, late);
                 let (answer, answered) = oneshot::channel();
                 let job = call(convert::invocation_to_wit(&context, invocation), entry, answer);
                 let output = actor.answer(job, answered, || context.stopped()).await;
@@ -104,7 +108,7 @@ impl ToolRunner for LiveTools {
                 output
             });
             let output = called.await.flatten().map_err(|error| context.redacted_error(error))?;
-            context.tool_output(output)
+            context.tool_output(output).map(|output| wishes.end(output))
         })
     }
 

@@ -405,6 +405,18 @@ impl PluginHost {
         crate::download::fetch(&self.shared.http, url, MAX_COMPONENT).await
     }
 
+    /// Keeps what is too long to show in a file of its own, which the user's tools can read; gives its path. Blocks for as
+    /// long as the disk takes. Such files are removed after a week. `name` and `ending` are plain letters and digits.
+    ///
+    /// # Errors
+    /// `failed` if it can not be written.
+    pub fn spill(&self, name: &str, ending: &str, bytes: &[u8]) -> Result<std::path::PathBuf, Error> {
+        let plain = |text: &str| -> String {
+            text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(64).collect()
+        };
+        crate::processes::spill::save(&self.shared.places.spill, &plain(name), &plain(ending), bytes)
+    }
+
     fn limits(&self, manifest: &Manifest) -> Limits {
         let user = self.shared.user_limits.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         user.of(manifest.name.as_str(), &manifest.limits)

@@ -6,7 +6,7 @@ mod confine;
 mod group;
 mod inheritance;
 mod pump;
-mod spill;
+pub(crate) mod spill;
 mod watchdog;
 
 use std::{

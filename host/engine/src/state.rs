@@ -35,6 +35,7 @@ use crate::{
     processes::Confinement,
     scripts::{ScriptEngine, SourceFile},
     trap::limit_error,
+    wishes::Wishes,
     workers::WorkerPlugin,
 };
 
@@ -226,6 +227,8 @@ pub(crate) struct RunningCall {
     pub(crate) clock: Arc<Clock>,
     /// How many calls are around those that it makes.
     pub(crate) below: u32,
+    /// What it says about its end; none if it is no call of a tool.
+    pub(crate) wishes: Option<Arc<Wishes>>,
 }
 
 /// What an instance carries out, by its id.

@@ -22,6 +22,7 @@ use crate::{
     outcome::Outcome,
     permits::places,
     state::{PluginContext, PluginState, Prepared, RunningCall, lock},
+    wishes::Wishes,
 };
 
 /// The export `call`.
@@ -106,7 +107,9 @@ impl ToolPlugin {
         let context = Call::new(&self.context, &invocation.id);
         let (clock, below) = (Arc::clone(&context.clock), invocation.depth.saturating_add(1));
         let table = Some(Arc::clone(&invocation.table));
-        let running = RunningCall { progress, table, wanted, clock, below };
+        let wishes = Wishes::of(&invocation);
+        let said = Some(Arc::clone(&wishes));
+        let running = RunningCall { progress, table, wanted, clock, below, wishes: said };
         let call = convert::invocation_to_wit(&self.context, invocation);
         let output = self
             .in_instance(permit, context, async |prepared, _, instance| {
@@ -122,6 +125,6 @@ impl ToolPlugin {
             .await
             .and_then(|result| result.map_err(Error::from))
             .map_err(|error| self.context.redacted_error(error))?;
-        self.context.tool_output(output)
+        self.context.tool_output(output).map(|output| wishes.end(output))
     }
 }

@@ -115,7 +115,7 @@ pub enum Verdict {
     /// It may run, with these arguments.
     Run(Value),
     /// It may not; this is its result.
-    Blocked(ToolOutput),
+    Blocked(Box<ToolOutput>),
 }
 
 /// Asks each hook in turn before a call; each sees what the ones before it made of the arguments. `report` is told of
@@ -131,14 +131,14 @@ pub async fn before_call(
             Ok(BeforeCall::Rewrite(arguments)) => call.arguments = arguments,
             Ok(BeforeCall::Block { reason, terminate }) => {
                 let reason = reason.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| BLOCKED.to_owned());
-                return Verdict::Blocked(ToolOutput { terminate, ..ToolOutput::error(reason) });
+                return Verdict::Blocked(Box::new(ToolOutput { terminate, ..ToolOutput::error(reason) }));
             }
             Err(error) => {
                 report(hook.name(), &error);
-                return Verdict::Blocked(ToolOutput::error(format!(
+                return Verdict::Blocked(Box::new(ToolOutput::error(format!(
                     "This call was not carried out: the extension {} failed while it looked at it: {error}",
                     hook.name()
-                )));
+                ))));
             }
         }
     }
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(Content::joined_text(&output.content), "not here");
         assert!(output.is_error && output.terminate && reported.is_empty());
         let (verdict, _) = before(vec![Ok(BeforeCall::Block { reason: None, terminate: false })]);
-        assert_eq!(verdict, Verdict::Blocked(ToolOutput::error(BLOCKED)));
+        assert_eq!(verdict, Verdict::Blocked(Box::new(ToolOutput::error(BLOCKED))));
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
             structured: None,
             is_error: true,
             terminate: true,
-            usage: None,
+            ..ToolOutput::default()
         };
         assert_eq!(output, expected);
         assert_eq!(reported, ["b"]);

@@ -6,11 +6,14 @@
 pub mod access;
 pub mod arguments;
 pub mod batch;
+pub mod callable;
 pub mod content;
+pub mod declare;
 pub mod describe;
 pub mod error;
 pub mod extension;
 pub mod hooks;
+pub mod kept;
 pub mod model;
 pub mod names;
 pub mod nesting;
@@ -23,10 +26,10 @@ pub mod secrets;
 mod test_tools;
 pub mod tool;
 
-pub use access::{Listed, TableAccess};
+pub use access::{Found, Listed, TableAccess};
 pub use content::Content;
 pub use error::Error;
 pub use reach::Caller;
 pub use registry::{Origin, Registered, Registration, Table};
-pub use runner::{Invocation, Progress, ToolOutput, ToolRunner};
+pub use runner::{Aside, Invocation, Progress, Shaping, ToolOutput, ToolRunner};
 pub use tool::Tool;

@@ -51,6 +51,11 @@ pub(crate) fn qualified(plugin: &str, tool: &str, seed: &str, is_taken: impl Fn(
         .unwrap_or(plain)
 }
 
+/// The name as a script can write it, with a digest of what it really is: another one for each name.
+pub(crate) fn told_apart(name: &str) -> String {
+    with_suffix(&identifier(name), name)
+}
+
 fn with_suffix(name: &str, seed: &str) -> String {
     use std::fmt::Write as _;
     let mut suffix = String::new();

@@ -1,12 +1,16 @@
 //! How a tool is run, whoever implements it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Content, Error, TableAccess, model::Usage};
+use crate::{
+    Content, Error, TableAccess,
+    kept::{Changes, Kept},
+    model::Usage,
+};
 
 /// One call, with arguments that fit the tool's schema.
 #[derive(Clone)]
@@ -23,6 +27,22 @@ pub struct Invocation {
     pub depth: u32,
     /// The table, as this call may use it.
     pub table: Arc<dyn TableAccess>,
+    /// What earlier calls of the tool have kept.
+    pub kept: KeptNow,
+    /// When the caller wants it to have ended. Nothing ends it then but itself.
+    pub deadline: Option<Instant>,
+}
+
+/// Looks at what is kept of a tool.
+pub type KeptNow = Arc<dyn Fn() -> Arc<Kept> + Send + Sync>;
+
+/// How a call wants its text to be shaped for a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shaping {
+    /// The most characters of text.
+    pub max_chars: usize,
+    /// Pictures are saved as files, too.
+    pub save_images: bool,
 }
 
 /// What a call gave.
@@ -46,6 +66,18 @@ pub struct ToolOutput {
     /// Tokens that it took, if it asked a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What it has said to the host about its end; shown to nobody.
+    #[serde(skip)]
+    pub aside: Option<Box<Aside>>,
+}
+
+/// What a call has said to the host about its end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aside {
+    /// What it wants to be kept for later calls of the tool, if it has succeeded.
+    pub keep: Changes,
+    /// How it wants to be shaped for a model.
+    pub shaping: Option<Shaping>,
 }
 
 impl ToolOutput {

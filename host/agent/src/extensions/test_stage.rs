@@ -19,6 +19,7 @@ use crate::{
     conversation::Asked,
     event::Sink,
     extensions::{session_access::Access, session_access::ModelSource},
+    loadout::Loadout,
     models::{Chosen, Models},
     queue::Queue,
 };
@@ -236,6 +237,7 @@ pub(super) fn stage(fakes: &[&Arc<Fake>], calls: &[&'static str]) -> Stage {
     let shown = Log::default();
     let to = Arc::clone(&shown);
     let agent = Agent {
+        loadout: Loadout::default(),
         pipeline,
         conversation: Conversation::new(Session::new(None, Path::new("/p")), Queue::default(), asked),
         extensions,

@@ -13,6 +13,7 @@ use crate::{
     nested_calls::NestedEvent,
     pipeline::{Caller, Done, Ready, failed},
     session::SessionError,
+    shape::shaped,
     time::now_ms,
 };
 
@@ -86,6 +87,20 @@ impl Agent {
         Ok(terminate)
     }
 
+    /// A result as its tool wants a model to get it.
+    async fn for_the_model(&self, done: Done, tool: String) -> Done {
+        if done.output.aside.is_none() {
+            return done;
+        }
+        let (spill, output) = (self.pipeline.spill(), done.output.clone());
+        // It may write a file.
+        let shaping = tokio::task::spawn_blocking(move || shaped(output, &tool, spill.as_deref()));
+        match shaping.await {
+            Ok(output) => Done { output, ..done },
+            Err(_) => done,
+        }
+    }
+
     /// Runs one call, unless the run has been stopped; gives the record of the calls that it made, too. Dropping the
     /// tool's future stops it and all it started.
     async fn run_call(
@@ -111,17 +126,17 @@ impl Agent {
                 });
                 let teller = self.teller();
                 let watch = Arc::new(move |event: NestedEvent| teller.tell(&event.into()));
-                let record = ready.record();
+                let (record, shown, tool) = (ready.record(), ready.shown(), call.name.clone());
                 let began = std::time::Instant::now();
                 let done = tokio::select! {
                     done = ready.run(progress, watch) => done,
                     () = stop.cancelled() => {
                         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                        let output = ToolOutput::error("The user stopped this call.");
+                        let output = shown.before(ToolOutput::error("The user stopped this call."));
                         Done { output, error: None, duration_ms: Some(ms) }
                     }
                 };
-                (done, record.calls())
+                (self.for_the_model(done, tool).await, record.calls())
             }
         };
         self.tell(&Event::ToolExecutionEnd {

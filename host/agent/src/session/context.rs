@@ -1,7 +1,8 @@
 //! What a session's entries come to: the messages that a model should see, and which model is asked.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
+use atoll_table::kept::Kept;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -24,6 +25,16 @@ pub(super) struct Context {
     pub(super) thinking: Option<Value>,
     /// The session's name.
     pub(super) name: Option<String>,
+    /// What is kept of tools, by the type of the entries that say so.
+    pub(super) kept: HashMap<String, Arc<Kept>>,
+}
+
+/// How the types of entries end that say what is kept of a tool.
+const STORE: &str = "-store";
+
+/// The type of the entries that say what is kept of a tool.
+pub(super) fn store_of(tool: &str) -> String {
+    format!("{tool}{STORE}")
 }
 
 impl Context {
@@ -37,6 +48,34 @@ impl Context {
             model: newest("model_change").and_then(|entry| Some((text(entry, "provider")?, text(entry, "modelId")?))),
             thinking: newest("thinking_level_change").and_then(|entry| entry.get("thinkingLevel").cloned()),
             name: newest("session_info").and_then(|entry| text(entry, "name")).filter(|name| !name.is_empty()),
+            kept: HashMap::new(),
+        }
+        .keeping(&branch)
+    }
+
+    fn keeping(mut self, branch: &[&Entry]) -> Self {
+        for entry in branch.iter().filter(|entry| is(entry, "custom")) {
+            if let (Some(kind), Some(data)) = (entry.get("customType").and_then(Value::as_str), entry.get("data")) {
+                self.keep(kind, data);
+            }
+        }
+        self
+    }
+
+    /// Takes an entry of a plugin's own kind into account. One that is not what it should be changes nothing.
+    pub(super) fn keep(&mut self, custom_type: &str, data: &Value) {
+        if !custom_type.ends_with(STORE) {
+            return;
+        }
+        let Some(data) = data.as_object() else { return };
+        let set = data.get("set").and_then(Value::as_object).into_iter().flatten();
+        let delete = data.get("delete").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let kept = Arc::make_mut(self.kept.entry(custom_type.to_owned()).or_default());
+        for (key, value) in set {
+            kept.change(key.clone(), Some(value.clone()));
+        }
+        for key in delete {
+            kept.change(key.to_owned(), None);
         }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn event_to_wit(event: Event) -> extension::Event {
         }),
         Event::ToolCall(call) => extension::Event::ToolCall(call_to_wit(call)),
         Event::ToolResult(call, output) => {
-            let ToolOutput { content, details, structured, is_error, usage, terminate: _ } = *output;
+            let ToolOutput { content, details, structured, is_error, usage, terminate: _, aside: _ } = *output;
             extension::Event::ToolResult(extension::CallResult {
                 call: call_to_wit(call),
                 content: content.into_iter().map(content_to_wit).collect(),

@@ -74,7 +74,7 @@ pub(crate) fn order(
 
 /// What is known of an event or a command while it runs. `below`: how many calls are around those that it makes.
 pub(crate) fn running(below: u32, clock: &Arc<Clock>, wanted: watch::Receiver<()>) -> RunningCall {
-    RunningCall { progress: Arc::new(|_, _| {}), table: None, wanted, clock: Arc::clone(clock), below }
+    RunningCall { progress: Arc::new(|_, _| {}), table: None, wanted, clock: Arc::clone(clock), below, wishes: None }
 }
 
 impl Entry {

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use atoll_table::{Error, Shaping};
 use wasmtime::component::Accessor;
 
-use super::{Host, contract};
-use crate::{convert, state::PluginState, state::lock};
+use super::{Answer, Host, contract};
+use crate::{convert, state::PluginState, state::lock, wishes::Wishes};
 
 impl contract::types::Host for PluginState {}
 
@@ -67,6 +68,17 @@ impl<T: Send + 'static> contract::progress::HostWithStore<T> for Host {
     }
 }
 
+/// The error for an id that is not one of the instance's.
+fn no_call(id: &str) -> Error {
+    Error::NotFound(format!("no call `{}` of this plugin is running", id.escape_debug()))
+}
+
+impl PluginState {
+    fn wishes(&self, call_id: &str) -> Option<Arc<Wishes>> {
+        lock(&self.running).get(call_id).and_then(|call| call.wishes.clone())
+    }
+}
+
 impl contract::progress::Host for PluginState {
     fn update(
         &mut self,
@@ -84,5 +96,39 @@ impl contract::progress::Host for PluginState {
             sink(content, details);
         }
         Ok(())
+    }
+
+    fn kept(&mut self, call_id: String, key: String) -> wasmtime::Result<Option<String>> {
+        let value = self.wishes(&call_id).and_then(|wishes| wishes.kept(&key)).map(|value| value.to_string());
+        self.plugin.trap_on_bytes(value.as_ref().map_or(0, String::len))?;
+        Ok(value)
+    }
+
+    fn keep(&mut self, call_id: String, key: String, value: Option<String>) -> Answer<()> {
+        self.plugin.trap_on_bytes(key.len() + value.as_ref().map_or(0, String::len))?;
+        let keep = || {
+            let wishes = self.wishes(&call_id).ok_or_else(|| no_call(&call_id))?;
+            // What is kept is written down where others read it.
+            let value = value.map(|text| self.plugin.redacted(&text));
+            wishes.keep(&self.plugin.redacted(&key), value.as_deref())
+        };
+        Ok(keep().map_err(Into::into))
+    }
+
+    fn shape(&mut self, call_id: String, max_chars: u32, save_images: bool) -> wasmtime::Result<()> {
+        if let Some(wishes) = self.wishes(&call_id) {
+            wishes.shape(Shaping { max_chars: usize::try_from(max_chars).unwrap_or(usize::MAX), save_images });
+        }
+        Ok(())
+    }
+
+    fn left(&mut self, call_id: String) -> wasmtime::Result<contract::progress::Budget> {
+        let known = lock(&self.running).get(&call_id).map(|call| (call.wishes.clone(), Arc::clone(&call.clock)));
+        let Some((Some(wishes), clock)) = known else {
+            return Ok(contract::progress::Budget { cpu_ms: 0, wall_ms: Some(0) });
+        };
+        let wall = wishes.wall_left(&clock, self.plugin.limits.wall_ms.map(Duration::from_millis));
+        let wall_ms = wall.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        Ok(contract::progress::Budget { cpu_ms: self.meter.left_ms(), wall_ms })
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use atoll_caps::Capability;
-use atoll_table::{Error, TableAccess, ToolOutput, ToolRunner};
+use atoll_table::{
+    Error, Found, TableAccess, ToolOutput, ToolRunner,
+    callable::{Callable, Callables},
+};
 use tokio::{sync::watch, task::JoinSet};
 use wasmtime::component::Accessor;
 
@@ -30,8 +33,12 @@ struct Access {
 /// The table as what runs as `parent` may use it. Without a name: as an extension may of its own accord, and else as the
 /// only running call may.
 fn table<T: Send>(accessor: &Accessor<T, Host>, parent: Option<&str>) -> Result<Access, Error> {
-    accessor.with(|mut access| {
-        let state = access.get();
+    accessor.with(|mut access| access.get().table(parent))
+}
+
+impl PluginState {
+    fn table(&mut self, parent: Option<&str>) -> Result<Access, Error> {
+        let state = self;
         // It may be linked without a grant.
         if let Err(denied) = state.plugin.effective().check(Capability::Table) {
             let the_use = Use { capability: Capability::Table.as_str(), operation: "use", target: "" };
@@ -62,7 +69,7 @@ fn table<T: Send>(accessor: &Accessor<T, Host>, parent: Option<&str>) -> Result<
             }
         };
         Ok(Access { table, clock: Arc::clone(&call.clock), wanted: Some(call.wanted.clone()) })
-    })
+    }
 }
 
 /// The table for an extension.
@@ -105,13 +112,10 @@ fn summary(found: atoll_table::describe::Summary) -> contract::table::Summary {
 /// call ends.
 async fn nested(
     clock: Arc<Clock>,
-    table: Arc<dyn TableAccess>,
-    nesting: u32,
-    name: String,
-    arguments: serde_json::Value,
+    call: impl Future<Output = Result<ToolOutput, Error>> + Send + 'static,
 ) -> Result<ToolOutput, Error> {
     let mut task = JoinSet::new();
-    task.spawn(clock.above(async move { table.call(nesting, name, arguments).await }));
+    task.spawn(clock.above(call));
     match task.join_next().await {
         Some(Ok(answer)) => answer,
         Some(Err(reason)) => Err(Error::Failed(format!("the host failed: {reason}"))),
@@ -119,7 +123,30 @@ async fn nested(
     }
 }
 
-impl contract::table::Host for PluginState {}
+impl contract::table::Host for PluginState {
+    fn callable_now(&mut self, parent_id: Option<String>) -> Answer<contract::table::Callables> {
+        let plugin = Arc::clone(&self.plugin);
+        let look = || {
+            let Callables { version, tools } = self.table(parent_id.as_deref())?.table.callable();
+            let sizes = tools.iter().map(|tool| 2 * tool.name.len() + tool.summary.len());
+            plugin.check_bytes(sizes.sum())?;
+            let callable = |tool: Callable| contract::table::Callable {
+                name: tool.name,
+                identifier: tool.identifier,
+                summary: tool.summary,
+                namespace: tool.namespace,
+                structured: tool.structured,
+            };
+            let tools = tools.into_iter().map(callable).collect();
+            Ok::<_, Error>(contract::table::Callables { version, tools })
+        };
+        Ok({ look }().map_err(Into::into))
+    }
+
+    fn expect(&mut self, namespace: String, coming: bool) -> Answer<()> {
+        Ok(self.table(None).and_then(|access| access.table.expect(namespace, coming)).map_err(Into::into))
+    }
+}
 
 impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
     async fn register(accessor: &Accessor<T, Self>, tools: Vec<contract::types::Tool>) -> Answer<()> {
@@ -185,6 +212,38 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
         Ok(find().map_err(Into::into))
     }
 
+    async fn find(
+        accessor: &Accessor<T, Self>,
+        query: String,
+        max: u32,
+        namespace: Option<String>,
+    ) -> Answer<contract::table::Found> {
+        let plugin = caller(accessor);
+        let find = || {
+            check(&plugin, &[&query, namespace.as_deref().unwrap_or_default()])?;
+            let max = max.min(MAX_FOUND) as usize;
+            let Found { tools, waiting } = table(accessor, None)?.table.find(&query, max, namespace.as_deref())?;
+            let sizes = tools.iter().map(|tool| tool.description.len() + tool.shape.len());
+            plugin.check_bytes(sizes.sum())?;
+            let tools = tools.into_iter().map(summary).collect();
+            Ok::<_, Error>(contract::table::Found { tools, waiting })
+        };
+        Ok(find().map_err(Into::into))
+    }
+
+    async fn group_of(accessor: &Accessor<T, Self>, namespace: String) -> Answer<contract::table::Group> {
+        let plugin = caller(accessor);
+        let find = || {
+            check(&plugin, &[&namespace])?;
+            let group = table(accessor, None)?.table.group(&namespace)?;
+            let texts = [&group.description, &group.instructions].into_iter().flatten().map(String::len);
+            plugin.check_bytes(texts.chain(group.tools.iter().map(String::len)).sum())?;
+            let atoll_table::registry::Group { name, aliases, description, instructions, tools } = group;
+            Ok::<_, Error>(contract::table::Group { name, aliases, description, instructions, tools })
+        };
+        Ok(find().map_err(Into::into))
+    }
+
     async fn describe(accessor: &Accessor<T, Self>, name: String) -> Answer<contract::table::Summary> {
         Ok(table(accessor, None).and_then(|access| access.table.describe(&name)).map(summary).map_err(Into::into))
     }
@@ -205,13 +264,17 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let mut arguments = Some(arguments);
             plugin.redact_parts(&mut [], [&mut arguments]);
             let arguments = arguments.unwrap_or_default();
+            let nobody_waits = || Error::Cancelled("nobody waits any more for what this call was made for".to_owned());
+            // Nothing begins that nobody waits for.
+            if wanted.as_ref().is_some_and(|wanted| wanted.has_changed().is_err()) {
+                return Err(nobody_waits());
+            }
+            // Made here, before the task is, so that calls have their numbers in the order in which they are made.
+            let call = table.call(plugin.limits.nesting, name, arguments);
             let output = tokio::select! {
-                // Looked at first, so that nothing begins that nobody waits for.
                 biased;
-                () = unwanted(wanted) => {
-                    return Err(Error::Cancelled("nobody waits any more for what this call was made for".to_owned()));
-                }
-                output = nested(clock, table, plugin.limits.nesting, name, arguments) => output?,
+                () = unwanted(wanted) => return Err(nobody_waits()),
+                output = nested(clock, call) => output?,
             };
             let output = convert::output_to_wit(output);
             plugin.check_bytes(convert::output_size(&output))?;

@@ -22,8 +22,10 @@ use crate::state::lock;
 const MAX_BYTES: u64 = 256 << 20;
 /// How long files are kept.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How the names of the files end.
+/// How the names of files of text end.
 const SUFFIX: &str = ".log";
+/// How those of other files end.
+const OTHER_SUFFIXES: [&str; 4] = [".png", ".jpg", ".gif", ".webp"];
 
 /// The spill file of a process; removed when dropped unless it was kept.
 pub(super) struct Spill {
@@ -63,8 +65,7 @@ impl Spill {
             .and_then(|()| tempfile::Builder::new().prefix(&format!("{prefix}-")).suffix(SUFFIX).tempfile_in(folder));
         let (path, file) = match made {
             Ok(made) => {
-                static SWEPT: Once = Once::new();
-                SWEPT.call_once(|| sweep(folder));
+                sweep_once(folder);
                 let (file, path) = made.into_parts();
                 (Some(path), Ok(file))
             }
@@ -87,6 +88,29 @@ impl Spill {
         path.disable_cleanup(true);
         Ok(path.to_path_buf())
     }
+}
+
+/// Makes a file of its own for these bytes.
+///
+/// # Errors
+/// `failed` if it can not be made or written; then there is none.
+pub(crate) fn save(folder: &Path, prefix: &str, suffix: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+    let save = || {
+        make_private(folder)?;
+        let mut file =
+            tempfile::Builder::new().prefix(&format!("{prefix}-")).suffix(&format!(".{suffix}")).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        let (_, path) = file.keep()?;
+        io::Result::Ok(path)
+    };
+    let path = save().map_err(|error| Error::Failed(format!("{} can not be used: {error}", folder.display())))?;
+    sweep_once(folder);
+    Ok(path)
+}
+
+fn sweep_once(folder: &Path) {
+    static SWEPT: Once = Once::new();
+    SWEPT.call_once(|| sweep(folder));
 }
 
 /// The folder for spill files: `atoll-UID` among the temporary files. Where others got there first, a new folder
@@ -134,7 +158,11 @@ fn sweep(folder: &Path) {
         // `metadata` of an entry does not follow links.
         let Ok(facts) = entry.metadata() else { continue };
         let age = facts.modified().ok().and_then(|modified| now.duration_since(modified).ok());
-        let is_ours = facts.is_file() && entry.file_name().to_string_lossy().ends_with(SUFFIX);
+        let is_ours = facts.is_file() && {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            [SUFFIX].iter().chain(&OTHER_SUFFIXES).any(|suffix| name.ends_with(suffix))
+        };
         if is_ours
             && age.is_some_and(|age| age > KEPT_FOR)
             && let Err(error) = fs::remove_file(entry.path())

@@ -41,9 +41,14 @@ impl Table {
     }
 }
 
+/// A schema as a type in `room` bytes at most, and the types that it names, whose names begin with `prefix`.
+pub(crate) fn rendered(schema: &Value, room: usize, prefix: &str, taken: &mut HashSet<String>) -> (String, String) {
+    render::render(schema, room, prefix, taken)
+}
+
 /// A schema as a type. Types that it names come before, a line or more each: `type Node = …;`.
 pub fn shape(schema: &Value) -> String {
-    let (types, main) = render::render(schema, MAX_BYTES, &mut HashSet::new());
+    let (types, main) = render::render(schema, MAX_BYTES, "", &mut HashSet::new());
     types + &main
 }
 
@@ -52,9 +57,9 @@ pub fn shape(schema: &Value) -> String {
 pub fn signature(parameters: &Value, output: Option<&Value>) -> String {
     let room = MAX_BYTES / 2 - 64;
     let mut taken = HashSet::new();
-    let (types, arguments) = render::render(parameters, room, &mut taken);
+    let (types, arguments) = render::render(parameters, room, "", &mut taken);
     let (more, result) = match output {
-        Some(output) => render::render(output, room, &mut taken),
+        Some(output) => render::render(output, room, "", &mut taken),
         None => (String::new(), "unknown".to_owned()),
     };
     format!("{types}{more}(args: {arguments}) => Promise<{result}>")

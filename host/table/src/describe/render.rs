@@ -52,10 +52,11 @@ impl Type {
 }
 
 /// The definitions of the types that a schema's type names, and that type, in `room` bytes at most. `taken` holds the
-/// names that are in use.
-pub(super) fn render(schema: &Value, room: usize, taken: &mut HashSet<String>) -> (String, String) {
+/// names that are in use; each begins with `prefix` and `_`, if there is a prefix.
+pub(super) fn render(schema: &Value, room: usize, prefix: &str, taken: &mut HashSet<String>) -> (String, String) {
     let mut renderer = Renderer {
         root: schema,
+        prefix,
         counts: count(schema),
         room: room.saturating_sub(RESERVE),
         names: HashMap::new(),
@@ -80,6 +81,7 @@ pub(super) fn render(schema: &Value, room: usize, taken: &mut HashSet<String>) -
 
 struct Renderer<'a, 't> {
     root: &'a Value,
+    prefix: &'t str,
     counts: HashMap<String, usize>,
     room: usize,
     names: HashMap<String, String>,
@@ -151,6 +153,7 @@ impl<'a> Renderer<'a, '_> {
 
     fn name(&mut self, target: String, schema: &'a Value) -> Type {
         let name = name_of(&target, self.taken);
+        let name = if self.prefix.is_empty() { name } else { format!("{}_{name}", self.prefix) };
         self.names.insert(target.clone(), name.clone());
         self.waiting.push_back((target, name.clone(), schema));
         self.written(name)

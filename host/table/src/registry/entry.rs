@@ -27,6 +27,8 @@ pub struct Registration {
     pub origin: Origin,
     /// The built-in tools that its tools of the same names are to stand in for.
     pub replaces: Vec<String>,
+    /// The one of its tools that runs scripts which call other tools.
+    pub runs_scripts: Option<String>,
     /// How many tools the plugin may have, withdrawn ones included. No plugin may have more than 10,000.
     pub most: u64,
 }
@@ -37,7 +39,7 @@ const MAX_TOOLS_OF_A_PLUGIN: u64 = 10_000;
 impl Registration {
     /// Tools of a plugin that replace nothing.
     pub fn new(plugin: impl Into<String>, origin: Origin) -> Self {
-        Self { plugin: plugin.into(), origin, replaces: Vec::new(), most: MAX_TOOLS_OF_A_PLUGIN }
+        Self { plugin: plugin.into(), origin, replaces: Vec::new(), runs_scripts: None, most: MAX_TOOLS_OF_A_PLUGIN }
     }
 
     /// A plugin that is part of the program.
@@ -68,6 +70,13 @@ impl Registration {
         self.replaces.extend(tools.into_iter().map(Into::into));
         self
     }
+
+    /// The same, where this one of its tools runs scripts which call other tools.
+    #[must_use]
+    pub fn running_scripts(mut self, tool: Option<String>) -> Self {
+        self.runs_scripts = tool.or(self.runs_scripts);
+        self
+    }
 }
 
 impl From<&str> for Registration {
@@ -89,6 +98,8 @@ pub struct Registered {
     pub origin: Origin,
     /// What runs it.
     pub runner: Arc<dyn ToolRunner>,
+    /// It runs scripts which call other tools, so its description says how these look.
+    pub runs_scripts: bool,
     pub(super) wanted_exposure: Exposure,
     pub(super) replaces: bool,
     pub(super) checker: OnceLock<Checker>,
@@ -129,6 +140,7 @@ impl Registered {
             runner: Arc::clone(&self.runner),
             wanted_exposure: self.wanted_exposure,
             replaces: self.replaces,
+            runs_scripts: self.runs_scripts,
             checker: OnceLock::new(),
             document: OnceLock::new(),
         }

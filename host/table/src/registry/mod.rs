@@ -4,6 +4,7 @@
 mod active;
 mod arrange;
 mod entry;
+mod expected;
 mod lookup;
 mod names_in_force;
 mod namespaces;
@@ -35,6 +36,8 @@ pub struct Table {
     active: active::Order,
     /// Indices of tools that the user has taken away.
     switched_off: HashSet<usize>,
+    /// Namespaces whose tools are still to come.
+    expected: expected::Expected,
     /// Unique names of all tools that are not hidden.
     names: HashMap<String, usize>,
     /// How often all names were worked out anew.
@@ -67,7 +70,7 @@ impl Table {
     ) -> Result<(), Error> {
         let registration = registration.into();
         self.check(&registration, &tools)?;
-        let Registration { plugin, origin, replaces, .. } = registration;
+        let Registration { plugin, origin, replaces, runs_scripts, .. } = registration;
         let own: HashMap<String, usize> = (self.tools.iter().enumerate())
             .filter(|(_, entry)| entry.is_of(&plugin, origin))
             .map(|(index, entry)| (entry.local.clone(), index))
@@ -82,6 +85,7 @@ impl Table {
                 plugin: plugin.clone(),
                 origin,
                 runner: Arc::clone(runner),
+                runs_scripts: runs_scripts.as_ref() == Some(&local),
                 wanted_exposure: wanted,
                 replaces: origin != Origin::Builtin && replaces.contains(&local),
                 checker: OnceLock::new(),
@@ -179,7 +183,9 @@ impl Table {
     pub fn registration(&self, plugin: &str, origin: Origin) -> Registration {
         let replaces = self.tools.iter().filter(|entry| entry.is_of(plugin, origin) && entry.replaces);
         let replaces = replaces.map(|entry| entry.local.clone());
-        Registration::new(plugin, origin).replacing(replaces)
+        let runs_scripts = self.tools.iter().find(|entry| entry.is_of(plugin, origin) && entry.runs_scripts);
+        let runs_scripts = runs_scripts.map(|entry| entry.local.clone());
+        Registration::new(plugin, origin).replacing(replaces).running_scripts(runs_scripts)
     }
 
     /// Every tool, in the order of registration, hidden ones included.

@@ -36,6 +36,35 @@ fn github() -> Table {
     ])
 }
 
+/// Each rule of the ranking once, on one table: what a query finds first.
+#[test]
+fn ten_queries_and_what_they_find_first() {
+    let mut tools: Vec<Tool> = github().tools().iter().map(|entry| entry.tool.clone()).collect();
+    let airport = json!({"type": "object", "properties": {"departureAirport": {"type": "string"}}});
+    tools.extend([
+        Tool { namespace: Some(namespace("mcp__desk", "desk")), ..described("mcp__desk__createTicket", "Opens one.") },
+        described("weather", "Forecast for one city."),
+        Tool { parameters: airport, ..described("fly", "Books flights.") },
+    ]);
+    let table = table(tools);
+    let issue = "mcp__github__get_issue";
+    for (query, first) in [
+        (issue, Some(issue)),
+        ("get_issue", Some(issue)),
+        ("create ticket", Some("mcp__desk__createTicket")),
+        ("TICKETS", Some("mcp__desk__createTicket")),
+        ("what is the weather in that city", Some("weather")),
+        ("departure airport", Some("fly")),
+        ("code of the repository", Some("mcp__github__search_code")),
+        ("desk", Some("mcp__desk__createTicket")),
+        ("of the in a", None),
+        ("zebra", None),
+    ] {
+        let found = found(&table, query);
+        assert_eq!(found.first().map(String::as_str), first, "{query}: {found:?}");
+    }
+}
+
 #[test]
 fn a_name_in_full_or_without_its_namespace_comes_first() {
     assert_eq!(found(&github(), "mcp__github__search_code")[0], "mcp__github__search_code");

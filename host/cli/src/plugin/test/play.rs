@@ -312,6 +312,7 @@ async fn table(
     table.register(Registration::builtin("scenario"), tools, &(fakes as Arc<dyn ToolRunner>))?;
     if let Some((tools, runner)) = &plugin.tools {
         let who = Registration::user(&plugin.name).replacing(plugin.manifest.replaces.iter().cloned());
+        let who = who.running_scripts(plugin.manifest.runs_scripts.clone());
         table.register(who, tools.clone(), runner)?;
     }
     Ok(table)
