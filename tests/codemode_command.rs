@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{Sandbox, plugins::test_plugin, text_of};
+use crate::common::{Sandbox, plugins::test_plugin, skipped, text_of};
 
 const NEST_TOML: &str = include_str!("plugins/nest/plugin.toml");
 
@@ -118,6 +118,48 @@ fn the_types_are_those_of_the_tools_that_can_be_called() {
     sandbox.settings(&json!({"defaultTools": ["-bash"]}));
     let without = sandbox.atoll().args(["codemode", "types", "--all"]).run().ok().stdout;
     assert!(!without.contains("  bash("), "what the user switched off is not there: {without}");
+}
+
+/// What TypeScript's own compiler says of them, where it is there.
+#[test]
+fn the_types_are_typescript_and_tell_good_scripts_from_bad_ones() {
+    let Some(folder) = std::env::var_os("ATOLL_TYPESCRIPT_DIR").map(std::path::PathBuf::from) else {
+        skipped(
+            "the_types_are_typescript_and_tell_good_scripts_from_bad_ones: the variable ATOLL_TYPESCRIPT_DIR is not set",
+        );
+        return;
+    };
+    let sandbox = with_interpreter();
+    let types = sandbox.atoll().args(["codemode", "types", "--all"]).run().ok().stdout;
+    sandbox.file("atoll.d.ts", types);
+    sandbox.file(
+        "script.ts",
+        r#"/// <reference path="atoll.d.ts" />
+        async function script() {
+            const found = await tools.grep({ pattern: "x" });
+            for (const line of found.lines) text(`${line.path}:${line.line}`);
+            const page = await tools.read({ path: "a" });
+            if (typeof page !== "string") image(page);
+            store("a", load("a") ?? 1);
+            const [first] = await searchTools("words", { limit: 3 });
+            text(first.declaration + ALL_TOOLS[0].id);
+            // @ts-expect-error an argument is missing
+            await tools.read({});
+            // @ts-expect-error there is no such tool
+            await tools.nobody();
+        }
+        script();
+        "#,
+    );
+    let compiler = folder.join("node_modules/.bin/tsc");
+    let arguments = ["--noEmit", "--strict", "--target", "es2023", "--lib", "es2023,dom", "script.ts"];
+    crate::common::Command::of(compiler)
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .args(arguments)
+        .cwd(sandbox.work())
+        .longest(120)
+        .run()
+        .ok();
 }
 
 #[test]
