@@ -19,7 +19,9 @@ use crate::{
     assemble::Parts,
     builtins,
     extension_files::{self, BUILTIN, Found, Kind, Unsure},
-    installed::{Catalog, Installed, PluginFiles, Seen, Stray, add_named, plain_name},
+    catalog::{Catalog, Stray, plain_name},
+    installed::{Installed, add_named},
+    plugin_files::{PluginFiles, Seen},
     scripts::{self, Script},
 };
 

@@ -16,7 +16,7 @@ use atoll_table::{Error, Origin};
 use crate::{
     builtins,
     extension_files::{self, Found, Kind},
-    installed::plain_name,
+    catalog::plain_name,
 };
 
 /// What the names of scripts end in, the likelier first.
