@@ -1,6 +1,7 @@
 //! The `atoll` command. It only reads arguments, puts the parts together and shows what happens: nothing here
 //! decides what a plugin may do or how the agent works.
 
+mod additions;
 mod approval;
 mod arguments;
 mod assemble;
