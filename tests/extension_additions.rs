@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::{
     Command, Sandbox,
+    plugins::{digest, test_plugin},
     puppets::no_call,
     server::{Reply, Server},
 };
@@ -185,6 +186,72 @@ fn floods_of_servers_and_bad_ones_end_at_a_limit() {
     let gave: Value = serde_json::from_str(&gave.stdout).unwrap();
     let count = |code: &str| gave.as_array().unwrap().iter().filter(|gave| gave["code"] == code).count();
     assert_eq!((count("invalid-arguments"), count("limit")), (4, 10), "{gave}");
+}
+
+/// The puppet `a` among the user's extensions, which adds a provider and a server, and one that does this to it.
+fn adds_beside(server: &Server, change: &str) -> Sandbox {
+    let sandbox = sandbox();
+    let mut a = adding(&config(server));
+    a["start"].as_array_mut().unwrap().push(json!({"server": {"name": "files", "config": {"command": "serve"}}}));
+    let b = json!({"events": ["mcp-servers-change"], "record": "store", "commands": {
+        "change": [{"call": {"tool": "bash", "arguments": {"command": change}}}],
+        "look": [{"models": 1}, {"servers": 1}],
+    }});
+    for name in ["a", "b"] {
+        sandbox.loose_puppet(name);
+    }
+    sandbox.direct(&[("a", a), ("b", b.clone())]);
+    let digest = digest(&test_plugin("puppet"));
+    let grant = |name: &str| format!("[plugin.{name}]\nsha256 = \"{digest}\"\nall = true\n");
+    sandbox.home_file("grants.toml", grant("a") + &grant("b"));
+    // What the settings may be changed to.
+    let with = |start: Value| json!({"pluginSettings": {"a": {"start": start}, "b": b}}).to_string();
+    sandbox.file("adds-nothing.json", with(json!([])));
+    sandbox.file("fails.json", with(json!([{"provider": {"name": "more", "config": config(server)}}, {"fail": "no"}])));
+    sandbox
+}
+
+/// What there is of models and servers, as `b` saw it last.
+#[track_caller]
+fn seen_by_b(sandbox: &Sandbox) -> (bool, bool, Value) {
+    let told = sandbox.told_in_store("b");
+    let (_, end) = told.iter().rfind(|(name, fields)| name == "command-end" && fields["name"] == "look").unwrap();
+    let models = end["gave"][0].as_array().unwrap();
+    let last = told.iter().rfind(|(name, _)| name == "mcp-servers-change");
+    let last = last.map_or(Value::Null, |(_, fields)| fields["servers"].clone());
+    (models.contains(&json!("added/m")), end["gave"][1] != json!([]), last)
+}
+
+#[test]
+fn providers_and_servers_of_an_extension_go_with_it() {
+    for (change, told) in [
+        ("rm \"$ATOLL_HOME/extensions/a.wasm\"", json!([])),
+        // Of what another version leaves out, it was the `b` before this one that was told.
+        ("cp adds-nothing.json \"$ATOLL_HOME/settings.json\"", Value::Null),
+    ] {
+        let server = Server::start(vec![Reply::text("from the added one")]);
+        let sandbox = adds_beside(&server, change);
+        let prompts = ["hello", "/change", "/reload", "/look", "hello again"];
+        let ran = sandbox.atoll().args(["--model", "added/m", "-p"]).args(prompts).run().code(1);
+        assert!(ran.stdout.contains("from the added one"), "{change}: {ran:#?}");
+        assert!(ran.stderr.contains("there is no provider `added`"), "{change}: {ran:#?}");
+        assert_eq!(server.requests().len(), 1, "{change}");
+        assert_eq!(seen_by_b(&sandbox), (false, false, told), "{change}");
+    }
+}
+
+#[test]
+fn providers_and_servers_of_one_that_goes_on_stay() {
+    let server = Server::start((0..2).map(|_| Reply::text("from the added one")).collect());
+    let sandbox = adds_beside(&server, "cp fails.json \"$ATOLL_HOME/settings.json\"");
+    let prompts = ["hello", "/change", "/reload", "/look", "hello again"];
+    let ran = sandbox.atoll().args(["--model", "added/m", "-p"]).args(prompts).run().ok();
+    assert!(ran.stderr.contains("the plugin a goes on as it was: no"), "{ran:#?}");
+    assert_eq!(server.requests().len(), 2);
+    let (models, servers, _) = seen_by_b(&sandbox);
+    assert!(models && servers);
+    let told = sandbox.stored("b", "told").unwrap();
+    assert!(!told.contains("more/m"), "what the one that failed had added is gone: {told}");
 }
 
 #[test]

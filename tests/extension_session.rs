@@ -1,10 +1,10 @@
 //! What extensions do to a session, and how much of it they may.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{
     Sandbox,
-    puppets::no_call,
+    puppets::{no_call, one_call},
     server::{Reply, Server},
 };
 
@@ -23,6 +23,39 @@ fn a_message_that_is_sent_while_nothing_runs_is_seen_and_changed_as_any_other() 
         session.iter().filter(|entry| entry["customType"] == "note").map(|entry| &entry["content"]).collect();
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].to_string().contains("one more") && notes[1].to_string().contains("changed"), "{notes:?}");
+}
+
+#[test]
+fn what_changes_in_the_session_is_told() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(vec![Reply::text("done")]);
+    sandbox.model_behind(&server);
+    let events = ["model-select", "thinking-level-select", "session-info-changed"];
+    let steps = json!([{"model": "mock/seeing"}, {"thinking": "high"}, {"name": "a name"}]);
+    let watcher = json!({"events": events, "record": "entry"});
+    let puppets = [("changes", json!({"commands": {"change": steps}})), ("watcher", watcher)];
+    let names = sandbox.puppets(&puppets);
+    sandbox.atoll().args(names).args(["-p", "/change", "go"]).run().ok();
+    let mut told = sandbox.told();
+    told.retain(|(name, _)| events.contains(&name.as_str()));
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, events);
+    let fields: Vec<&Value> = told.iter().map(|(_, fields)| fields).collect();
+    assert_eq!((&fields[0]["model"]["id"], &fields[0]["previousModel"]["id"]), (&json!("seeing"), &json!("m")));
+    assert_eq!((&fields[1]["level"], &fields[2]["name"]), (&json!("high"), &json!("a name")));
+}
+
+#[test]
+fn a_partial_result_is_told_of() {
+    let sandbox = Sandbox::new();
+    let model = one_call("changes__puppet", &json!({"steps": [{"update": "half of it"}, {"sleep": 300}]}));
+    let watcher = json!({"events": ["tool-execution-update"], "record": "entry"});
+    sandbox.with_puppets(&[("changes", json!({})), ("watcher", watcher)], &model).arg("go").run().ok();
+    let told = sandbox.told();
+    let update = told.iter().find(|(name, _)| name == "tool-execution-update");
+    let (_, fields) = update.unwrap_or_else(|| panic!("nothing was told: {told:#?}"));
+    assert_eq!(fields["toolName"], "changes__puppet");
+    assert!(fields.to_string().contains("half of it"), "{fields:#}");
 }
 
 #[test]

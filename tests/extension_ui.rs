@@ -8,6 +8,7 @@ use crate::common::{
     terminal::AtTerminal,
 };
 
+/// Asks the person in every way there is.
 fn asks() -> Value {
     let steps = json!([
         {"select": {"title": "Which?", "options": ["left", "right"]}},
@@ -42,6 +43,22 @@ fn dialogs_are_plain_prompts_at_a_terminal() {
     at.press("one\ntwo\n.\n");
     at.wait().ok();
     assert_eq!(gave(&sandbox), json!([1, true, "Bob", "one\ntwo", true]));
+}
+
+#[test]
+fn others_are_told_when_a_question_is_there_and_when_it_is_gone() {
+    let sandbox = Sandbox::new();
+    let does = json!({"commands": {"ask": [{"confirm": {"title": "Sure?", "message": ""}}]}});
+    let watches = json!({"events": ["ui-prompt-start", "ui-prompt-end"], "record": "entry"});
+    let command = sandbox.with_puppets(&[("asks", does), ("watches", watches)], &no_call()).args(["/ask", "go"]);
+    AtTerminal::start(command).answer("[y]es or [n]o", "yes").wait().ok();
+    let told: Vec<Value> = sandbox
+        .told()
+        .iter()
+        .filter(|(name, _)| name.starts_with("ui-prompt"))
+        .map(|(name, fields)| json!([name, fields["kind"], fields["title"]]))
+        .collect();
+    assert_eq!(told, [json!(["ui-prompt-start", "confirm", "Sure?"]), json!(["ui-prompt-end", "confirm", "Sure?"])]);
 }
 
 #[test]

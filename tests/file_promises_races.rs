@@ -21,7 +21,7 @@ use crate::common::{
 
 /// How often each way is tried.
 fn tries() -> u32 {
-    if is_long() { 20_000 } else { 150 }
+    if is_long() { 4_000 } else { 150 }
 }
 
 /// Tries to reach `target` while `swap` goes on and on; nothing of `protected` may be read or change.

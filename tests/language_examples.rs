@@ -11,7 +11,9 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    common::{Command, Sandbox, plugins::workspace_root, puppets::no_call, skipped, terminal::AtTerminal, text_of},
+    common::{
+        Command, Sandbox, plugins::workspace_root, puppets::no_call, skipped_language, terminal::AtTerminal, text_of,
+    },
     read_pictures::grey,
 };
 
@@ -35,9 +37,10 @@ impl Example {
         };
         if !built.is_file() {
             assert!(language != "rust", "{}: not built; run `cargo xtask build`", built.display());
-            skipped(&format!(
-                "the example {name} in {language}: `cargo xtask examples` says why it could not be built"
-            ));
+            skipped_language(
+                language,
+                &format!("the example {name} in {language}: `cargo xtask examples` says why it could not be built"),
+            );
             return None;
         }
         let example = Self { language, file: built, manifest: Some(folder.join("plugin.toml")) };

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::common::{Command, Finished, Sandbox, is_long, plugins::workspace_root, skipped};
+use crate::common::{Command, Finished, Sandbox, is_long, plugins::workspace_root, skipped_language};
 
 /// How to build in a language: variables, as the build of the examples has them. None if it was not found.
 fn toolchain(language: &str) -> Option<Vec<(String, String)>> {
@@ -21,7 +21,8 @@ fn toolchain(language: &str) -> Option<Vec<(String, String)>> {
         assert_ne!(language, "rust", "`cargo xtask examples` has found no Rust");
         let reasons = fs::read_to_string(examples.join("skipped.txt")).unwrap_or_default();
         let reason = reasons.lines().find(|line| line.starts_with(&format!("{language}: ")));
-        skipped(&format!("a new project in {language}: {}", reason.unwrap_or("run `cargo xtask examples` first")));
+        let reason = reason.unwrap_or("run `cargo xtask examples` first");
+        skipped_language(language, &format!("a new project in {language}: {reason}"));
         return None;
     };
     Some(variables.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())).collect())

@@ -15,6 +15,7 @@ use crate::common::{
 };
 
 mod faults;
+mod host;
 mod reach;
 
 /// Puts a script outside of the workspace.
@@ -142,6 +143,10 @@ fn every_answer_of_a_handler_has_its_effect() {
             "a => a.on('context', e => ({messages: [...e.messages, {role: 'user', content: 'and this', timestamp: 1}]}))",
             "and this",
         ),
+        (
+            "a => a.on('context_with_system', e => ({messages: [...e.messages, {role: 'user', content: 'and that', timestamp: 1}]}))",
+            "and that",
+        ),
     ] {
         let (bodies, _) = asked(text, 1);
         assert!(all_text(&bodies).contains(expected), "{text}: {bodies:#?}");
@@ -153,8 +158,10 @@ fn every_answer_of_a_handler_has_its_effect() {
         1,
     );
     assert_eq!(run.stdout, "other\n");
-    let (bodies, _) = asked("a => { let n = 0; a.on('turn_end', () => ({continue: n++ === 0})); }", 2);
-    assert_eq!(bodies.len(), 2);
+    for event in ["turn_end", "agent_before_settle"] {
+        let (bodies, _) = asked(&format!("a => {{ let n = 0; a.on('{event}', () => ({{continue: n++ === 0}})); }}"), 2);
+        assert_eq!(bodies.len(), 2, "{event}");
+    }
 }
 
 /// Each function of the host that needs nothing but a session, with what it has to give.

@@ -252,3 +252,47 @@ fn a_folder_that_the_user_names_is_what_it_is_among_extensions() {
     sandbox.settings(&json!({"extensions": [pi]}));
     assert_eq!(tools(&sandbox, &[]), expected);
 }
+
+#[test]
+fn two_scripts_of_one_name_keep_what_they_keep_apart_and_a_place_keeps_its_own() {
+    let sandbox = Sandbox::new();
+    let counts = "export default (a: any) => a.registerTool({ name: 'count', description: 'Counts.', execute: async () => {\n  \
+        const n = ((await a.store.get('n')) ?? 0) + 1;\n  await a.store.set('n', n);\n  return `${n}`;\n} });\n";
+    for folder in ["one", "two", "three/src"] {
+        beside(&sandbox, &format!("{folder}/counter.ts"), counts);
+    }
+    beside(&sandbox, "three/package.json", "{\"pi\": {\"extensions\": [\"src/counter.ts\"]}}");
+    let named =
+        |file: &std::path::Path| sandbox.atoll().arg("-e").arg(file).args(["tool", "call", "count"]).run().ok().stdout;
+    let at = |name: &str| sandbox.root().join("scripts").join(name);
+    let (one, two) = (at("one/counter.ts"), at("two/counter.ts"));
+    assert_eq!([named(&one), named(&two), named(&one), named(&two)], ["1\n", "1\n", "2\n", "2\n"]);
+    // However it is spelled, and by whatever name its package has.
+    std::os::unix::fs::symlink(at("one"), at("link")).unwrap();
+    assert_eq!(named(&at("link/counter.ts")), "3\n");
+    assert_eq!([named(&at("three")), named(&at("three/src/counter.ts"))], ["1\n", "2\n"]);
+    // What lies among the user's extensions is one plugin, named or not, and wherever in there its file moves to.
+    let lies = || sandbox.atoll().args(["tool", "call", "count"]).run().ok().stdout;
+    let file = sandbox.home_file("extensions/counter.ts", counts);
+    assert_eq!([lies(), named(&file), lies()], ["1\n", "2\n", "3\n"]);
+    std::fs::remove_file(&file).unwrap();
+    sandbox.home_file("extensions/counter/index.ts", counts);
+    assert_eq!(lies(), "4\n");
+    // All of them go with the name.
+    std::fs::remove_dir_all(sandbox.atoll_home().join("extensions/counter")).unwrap();
+    sandbox.atoll().args(["plugin", "remove", "counter", "--yes"]).run().ok();
+    assert_eq!(named(&one), "1\n");
+}
+
+#[test]
+fn an_extension_that_comes_to_a_session_without_any_has_what_others_have() {
+    let sandbox = Sandbox::new();
+    let text = "export default (a: any) => a.registerCommand('late', { handler: async (_: string, ctx: any) => {\n  \
+        await a.setSessionName('named late');\n  ctx.ui.notify(`there are ${a.getModels().length} models`);\n} });\n";
+    sandbox.file("late.ts", text);
+    let place = "mkdir -p \"$ATOLL_HOME/extensions\"; cp late.ts \"$ATOLL_HOME/extensions\"";
+    let model = json!({"turns": [{"calls": [{"tool": "bash", "arguments": {"command": place}}]}, {"text": "done"}]});
+    let run = sandbox.scripted(&model).args(["go", "/reload", "/late"]).run().ok();
+    assert!(run.stderr.contains("new: late") && run.stderr.contains("there are 1 models"), "{run:#?}");
+    assert!(sandbox.session().iter().any(|entry| entry["name"] == "named late"));
+}

@@ -35,6 +35,16 @@ pub(crate) fn skipped(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
+/// Says that a test was not run for want of a language's toolchain. Fails where that language has to be there: the variable
+/// names those, with spaces between them.
+#[track_caller]
+pub(crate) fn skipped_language(language: &str, what: &str) {
+    let required = std::env::var("ATOLL_REQUIRE_LANGUAGES").unwrap_or_default();
+    let is_required = required.split_whitespace().any(|name| name == language);
+    assert!(!is_required, "{what}; ATOLL_REQUIRE_LANGUAGES names {language}");
+    skipped(what);
+}
+
 /// The arguments of `edit` for one replacement.
 pub(crate) fn one_edit(path: &str, old: &str, new: &str) -> Value {
     json!({"path": path, "edits": [{"oldText": old, "newText": new}]})

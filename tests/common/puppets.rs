@@ -90,9 +90,21 @@ impl Sandbox {
         serde_json::from_str::<Vec<Value>>(&stored).unwrap().iter().map(event).collect()
     }
 
-    /// What a puppet keeps under a key.
+    /// What a plugin of this name keeps under a key: the one that is there, else the only one that was named by its place.
+    #[track_caller]
     pub(crate) fn stored(&self, name: &str, key: &str) -> Option<String> {
-        std::fs::read_to_string(self.atoll_home().join("store").join(name).join(format!("{key}="))).ok()
+        let store = self.atoll_home().join("store");
+        let of_place =
+            |folder: &PathBuf| folder.file_name().unwrap().to_string_lossy().starts_with(&format!("{name}@"));
+        let folders = std::fs::read_dir(&store).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut named = folders.filter(of_place);
+        let folder = match (store.join(name), named.next()) {
+            (own, _) if own.is_dir() => own,
+            (_, Some(folder)) => folder,
+            (own, None) => own,
+        };
+        assert_eq!(named.next(), None, "several have been called {name}");
+        std::fs::read_to_string(folder.join(format!("{key}="))).ok()
     }
 }
 

@@ -172,7 +172,7 @@ impl Host for Modules {
         }
         if specifier.starts_with("./") || specifier.starts_with("../") {
             return self.relative(from, specifier).ok_or_else(|| {
-                format!("{from} can not import `{specifier}`: no such file was found below the script's folder")
+                format!("{from} can not import `{specifier}`: no such file was found below the script's folder; write the name as it is, not put together")
             });
         }
         if let Some(module) = named(specifier) {

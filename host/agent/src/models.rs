@@ -15,6 +15,8 @@ use atoll_table::{
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use added::OwnProviders;
+
 use crate::config_value;
 use added::Added;
 

@@ -20,6 +20,7 @@ use atoll_table::{Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
 use crate::{
+    additions::Additions,
     approval::TerminalApprover,
     arguments::{ExtensionArguments, TrustArguments},
     assembled::{Assembled, Told},
@@ -210,6 +211,7 @@ impl Parts {
             flags: Flags::default(),
             plugin_settings: PluginSettings::default(),
             replaceable,
+            additions: Additions::default(),
             told,
         })
     }

@@ -18,6 +18,7 @@ use atoll_table::{
 };
 
 use crate::{
+    additions::Additions,
     assemble::Parts,
     dialogs::Dialogs,
     host_facts::{Facts, PluginSettings},
@@ -41,6 +42,8 @@ pub(crate) struct Assembled {
     pub(crate) plugin_settings: PluginSettings,
     /// The built-in extensions, which give way.
     pub(crate) replaceable: Replaceable,
+    /// What they have added for others.
+    pub(crate) additions: Additions,
     pub(crate) told: Told,
 }
 
@@ -130,9 +133,6 @@ impl Assembled {
     }
 
     async fn start_extensions(&self, surroundings: Surroundings) -> anyhow::Result<()> {
-        if self.extensions.all().is_empty() {
-            return Ok(());
-        }
         let Surroundings { mode, person, sink, session, models, providers } = surroundings;
         self.plugin_settings.set(self.parts.settings.plugin_settings.clone());
         let teller = Teller { sink, extensions: self.extensions.clone() };
@@ -147,6 +147,8 @@ impl Assembled {
             flags: self.flags.clone(),
             settings: self.plugin_settings.clone(),
         };
+        let servers = Arc::new(SessionServers::new(self.extensions.clone()));
+        self.additions.are_in(providers.clone(), Arc::clone(&servers));
         let dialogs = Dialogs::new(person, self.extensions.clone(), mode != Mode::Json);
         self.parts.host.set_services(Services {
             tables: Some(Arc::new(tables) as Arc<dyn Tables>),
@@ -156,9 +158,13 @@ impl Assembled {
             bus: Some(Arc::new(self.extensions.clone()) as Arc<dyn Bus>),
             facts: Some(Arc::new(facts) as Arc<dyn HostFacts>),
             providers: Some(Arc::new(providers) as Arc<dyn Providers>),
-            servers: Some(Arc::new(SessionServers::new(self.extensions.clone())) as Arc<dyn Servers>),
+            servers: Some(servers as Arc<dyn Servers>),
         });
+        // Those that come to a session without any find the same.
         let all = self.extensions.all();
+        if all.is_empty() {
+            return Ok(());
+        }
         let mark = self.pipeline.table(|table| table.mark());
         let failed = self.extensions.start().await;
         self.pipeline.change(|table| {
@@ -188,8 +194,9 @@ impl Assembled {
         self.replaceable.settle(switched, &self.plugins, &self.extensions, &self.pipeline);
     }
 
-    /// Takes away the tools of a plugin that is not there any more.
+    /// Takes away the tools of a plugin that is not there any more, and what it added for others.
     pub(crate) fn withdraw(&self, name: &str, origin: Origin) {
+        self.additions.forget(name, origin);
         self.pipeline.change(|table| {
             let own = |entry: &&Arc<Registered>| entry.plugin == name && entry.origin == origin;
             let tools: Vec<String> = table.tools().iter().filter(own).map(|entry| entry.local.clone()).collect();

@@ -18,8 +18,10 @@ use crate::{
     arguments::ExtensionArguments,
     assemble::Parts,
     builtins,
+    catalog::{Catalog, Stray, plain_name},
     extension_files::{self, BUILTIN, Found, Kind, Unsure},
-    installed::{Catalog, Installed, PluginFiles, Seen, Stray, add_named, plain_name},
+    installed::{Installed, add_named},
+    plugin_files::{PluginFiles, Seen},
     scripts::{self, Script},
 };
 
@@ -144,15 +146,16 @@ impl Parts {
             }
             let path = self.directories.cwd.join(file);
             let shown = file.display();
-            let read = match named(&self.host, &path).with_context(|| format!("-e {shown}")) {
-                Ok(read) => read,
-                Err(error) => {
-                    let Ok(name) = name_of_file(&path).or_else(|_| "plugin".parse()) else { continue };
-                    let (origin, place, plugin) = (Origin::User, path.clone(), Err(error));
-                    candidates.all.push(Candidate { name, origin, is_named: true, place, file: path, plugin });
-                    continue;
-                }
-            };
+            let read =
+                match named(&self.host, &path, &self.directories.extensions()).with_context(|| format!("-e {shown}")) {
+                    Ok(read) => read,
+                    Err(error) => {
+                        let Ok(name) = name_of_file(&path).or_else(|_| "plugin".parse()) else { continue };
+                        let (origin, place, plugin) = (Origin::User, path.clone(), Err(error));
+                        candidates.all.push(Candidate { name, origin, is_named: true, place, file: path, plugin });
+                        continue;
+                    }
+                };
             for seen in read {
                 let (file, name) = (seen.file().to_owned(), seen.manifest().name.clone());
                 // The same file named twice is loaded once.
@@ -291,7 +294,7 @@ fn name_of_file(file: &Path) -> Result<PluginName, atoll_caps::PluginNameError> 
 }
 
 /// Reads what the user named: a component, a script, or a folder with an extension or several.
-fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Seen>> {
+fn named(host: &PluginHost, path: &Path, extensions: &Path) -> anyhow::Result<Vec<Seen>> {
     if path.is_dir() || scripts::is_script(path) {
         let all = extension_files::named(path)?;
         let several = all.len() > 1;
@@ -303,7 +306,7 @@ fn named(host: &PluginHost, path: &Path) -> anyhow::Result<Vec<Seen>> {
             }
             // Each of several is granted what it needs by itself.
             let place = if several { &found.entry } else { path };
-            Ok(Seen::Script(Box::new(Script { place: Some(place.to_owned()), ..Script::found(found)? })))
+            Ok(Seen::Script(Box::new(Script::found(found)?.named(place.to_owned(), extensions))))
         };
         return all.iter().map(seen).collect();
     }

@@ -66,9 +66,20 @@ impl Directories {
         self.atoll_home.join("plugins.json")
     }
 
-    /// What a plugin keeps with the `store` capability.
-    pub(crate) fn store_of(&self, plugin: &PluginName) -> PathBuf {
-        self.atoll_home.join("store").join(plugin.as_str())
+    /// The user's folder of extensions.
+    pub(crate) fn extensions(&self) -> PathBuf {
+        self.atoll_home.join("extensions")
+    }
+
+    /// What plugins of a name keep with the `store` capability: the one that is there, and scripts of that name that were
+    /// named for a run, of which each has one by its place.
+    pub(crate) fn stores_of(&self, plugin: &PluginName) -> Vec<PathBuf> {
+        let is_its = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            name.split('@').next() == Some(plugin.as_str())
+        };
+        let folders = std::fs::read_dir(self.atoll_home.join("store")).into_iter().flatten().flatten();
+        folders.map(|entry| entry.path()).filter(is_its).collect()
     }
 
     /// Which projects are trusted.

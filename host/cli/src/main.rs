@@ -1,12 +1,14 @@
 //! The `atoll` command. It only reads arguments, puts the parts together and shows what happens: nothing here
 //! decides what a plugin may do or how the agent works.
 
+mod additions;
 mod approval;
 mod arguments;
 mod assemble;
 mod assembled;
 mod builtins;
 mod candidates;
+mod catalog;
 mod codemode;
 mod demo;
 mod dialogs;
@@ -22,6 +24,7 @@ mod model_source;
 mod one_call;
 mod person;
 mod plugin;
+mod plugin_files;
 mod print_mode;
 mod project;
 mod project_trust;

@@ -157,6 +157,7 @@ async fn go(
     }
     let queue = Queue::new(parts.settings.steering_mode, parts.settings.follow_up_mode);
     let conversation = Conversation::new(session, queue, asked);
+    assembled.additions.are_asked_by(conversation.clone());
     let idle_timeout_ms = parts.settings.idle_timeout_ms();
     let teller = Teller { sink: output.sink(), extensions: assembled.extensions.clone() };
     let keeper = InSession::new(conversation.session.clone(), move |event| teller.tell(event));

@@ -23,9 +23,9 @@ use crate::{
     assemble::Parts,
     assembled::report_as_note,
     candidates::Wanted,
+    catalog::Catalog,
     directories::Directories,
     host_facts::{Facts, PluginSettings},
-    installed::Catalog,
     project::Project,
     terminal,
 };

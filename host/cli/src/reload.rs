@@ -304,6 +304,7 @@ impl Inner {
         }
         pipeline.set_hooks(extensions.hooks());
         self.assembled.settle_builtins(&builtins);
+        self.assembled.additions.settle(parts, &self.assembled.plugins).await;
         extensions.discover_resources(&parts.directories.cwd, "reload").await;
         outcomes
     }
@@ -337,9 +338,11 @@ impl Inner {
                 return (Some(old), change);
             }
         };
-        let extensions = &self.assembled.extensions;
+        let Assembled { extensions, additions, .. } = &self.assembled;
         extensions.tell_one(extension, EventKind::SessionShutdown).await;
+        let before = additions.before(&old.plugin.name, old.origin);
         let replaced = live.replace(replacement).await;
+        additions.after(before, replaced.is_ok());
         // Whoever is there now begins: the new one, or the old one that goes on.
         extensions.refresh();
         extensions.tell_one(extension, EventKind::SessionStart).await;

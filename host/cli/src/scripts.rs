@@ -9,14 +9,14 @@ use std::{
 };
 
 use anyhow::Context as _;
-use atoll_caps::{Effective, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
+use atoll_caps::{Digest, Effective, Grants, Manifest, Pin, PluginName, Wants, read_small_file};
 use atoll_engine::{ScriptPlugin, SourceFile, script_manifest, script_pin};
 use atoll_table::{Error, Origin};
 
 use crate::{
     builtins,
+    catalog::plain_name,
     extension_files::{self, Found, Kind},
-    installed::plain_name,
 };
 
 /// What the names of scripts end in, the likelier first.
@@ -40,6 +40,8 @@ pub(crate) struct Script {
     pub(crate) pin: Pin,
     /// How the user names it who grants it something, if not by its name.
     pub(crate) place: Option<PathBuf>,
+    /// What its store is called, if not by its name.
+    pub(crate) store: Option<String>,
 }
 
 /// Whether a file is a script by its name.
@@ -102,7 +104,20 @@ impl Script {
         let (mut manifest, text) = script_manifest(beside, first, &entry.to_string_lossy(), name.clone())?;
         manifest.name = name;
         let pin = script_pin(&files, text.as_deref(), engine)?;
-        Ok(Self { file: entry.to_owned(), files, manifest, pin, place: None })
+        Ok(Self { file: entry.to_owned(), files, manifest, pin, place: None, store: None })
+    }
+
+    /// As the user names it for a run: in this place, and with a store of its own. Whatever lies in the user's folder of
+    /// `extensions` has one by its name, which nothing else there has. Elsewhere there may be others of that name.
+    pub(crate) fn named(self, place: PathBuf, extensions: &Path) -> Self {
+        let real = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let is_users = extensions.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+        let of_place = || {
+            // No plugin's name has this sign in it.
+            format!("{}@{}", self.manifest.name, Digest::of(real.as_os_str().as_encoded_bytes()).short())
+        };
+        let store = (!is_users).then(of_place);
+        Self { place: Some(place), store, ..self }
     }
 
     /// What it is granted. `None` if what was granted no longer counts, because its files have changed.
@@ -112,10 +127,10 @@ impl Script {
 
     /// What the sandbox loads, with what it may do.
     pub(crate) fn plugin(self, effective: Effective, origin: Origin) -> ScriptPlugin {
-        let Self { file, files, manifest, pin, place } = self;
+        let Self { file, files, manifest, pin, place, store } = self;
         let place = place.map_or_else(|| manifest.name.to_string(), |place| place.to_string_lossy().into_owned());
         let effective = effective.of_script(&place);
-        ScriptPlugin { file, files, manifest, effective, pin, origin }
+        ScriptPlugin { file, files, manifest, effective, pin, origin, store }
     }
 }
 

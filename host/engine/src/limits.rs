@@ -75,7 +75,8 @@ pub(crate) enum CpuBudget {
     Stretch,
 }
 
-/// Measures how long a store is polled.
+/// Measures the processor time of a store's polls: that of the thread which does them, so that a busy machine ends nobody
+/// earlier.
 #[derive(Debug)]
 pub(crate) struct CpuMeter {
     base: Instant,
@@ -111,8 +112,11 @@ impl CpuMeter {
         Self { caller, ..Self::new(CpuBudget::Total, limits) }
     }
 
-    fn now(&self) -> u64 {
-        u64::try_from(self.base.elapsed().as_micros()).unwrap_or(u64::MAX - 1)
+    /// Microseconds of this thread. A poll begins and ends on one thread, and is asked about on that.
+    fn now() -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let parts = u64::try_from(time.tv_sec).ok().zip(u64::try_from(time.tv_nsec).ok());
+        parts.map_or(0, |(seconds, nanoseconds)| seconds.saturating_mul(1_000_000).saturating_add(nanoseconds / 1_000))
     }
 
     /// Nanoseconds since the store was made.
@@ -130,12 +134,12 @@ impl CpuMeter {
 
     fn enter(&self) {
         self.yielded.store(false, Ordering::Relaxed);
-        self.since.store(self.now(), Ordering::Relaxed);
+        self.since.store(Self::now(), Ordering::Relaxed);
     }
 
     fn leave(&self) {
         let since = self.since.swap(IDLE, Ordering::Relaxed);
-        let spent = self.now().saturating_sub(since);
+        let spent = Self::now().saturating_sub(since);
         self.used.fetch_add(spent, Ordering::Relaxed);
         if let Some(caller) = &self.caller {
             caller.used.fetch_add(spent, Ordering::Relaxed);
@@ -147,7 +151,7 @@ impl CpuMeter {
 
     fn spent_ms(&self) -> u64 {
         let since = self.since.load(Ordering::Relaxed);
-        let running = if since == IDLE { 0 } else { self.now().saturating_sub(since) };
+        let running = if since == IDLE { 0 } else { Self::now().saturating_sub(since) };
         // The caller's time has this one's in it, and that of the other workers.
         let used = self.caller.as_ref().map_or(&self.used, |caller| &caller.used).load(Ordering::Relaxed);
         (used + running) / 1_000
@@ -209,10 +213,25 @@ mod tests {
 
     use super::*;
 
+    /// Keeps a core busy for 5 ms of its time.
     fn work(meter: &CpuMeter) {
         meter.enter();
-        sleep(Duration::from_millis(5));
+        let began = CpuMeter::now();
+        while CpuMeter::now() < began + 5_000 {
+            std::hint::spin_loop();
+        }
         meter.leave();
+    }
+
+    /// Measured as time on the clock, it would be 50 ms.
+    #[test]
+    fn time_in_which_others_have_the_core_is_not_counted() {
+        let meter = CpuMeter::new(CpuBudget::Total, &Limits::default());
+        meter.enter();
+        sleep(Duration::from_millis(50));
+        meter.leave();
+        work(&meter);
+        assert!((5..50).contains(&meter.spent_ms()), "{}", meter.spent_ms());
     }
 
     #[test]

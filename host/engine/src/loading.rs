@@ -273,7 +273,7 @@ impl PluginHost {
     pub async fn load_user(&self, plugin: UserPlugin) -> Result<LoadedPlugin, Error> {
         let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
         let (source, known) = self.known(&file, component, &manifest, &pin).await?;
-        let pedigree = Pedigree { pin: Some(pin), origin };
+        let pedigree = Pedigree { pin: Some(pin), origin, store: None };
         self.finish(source, known, manifest, effective, pedigree, Arc::default())
             .await
             .map_err(|error| in_file(&file, error))
@@ -288,7 +288,7 @@ impl PluginHost {
         let UserPlugin { file, component, manifest, effective, pin, origin } = plugin;
         let (source, known) = self.known(&file, component, &manifest, &pin).await?;
         let load = async {
-            let pedigree = Pedigree { pin: Some(pin), origin };
+            let pedigree = Pedigree { pin: Some(pin), origin, store: None };
             let ready = self.ready(source, known, &manifest, effective, pedigree, Arc::default()).await?;
             if !ready.surface.exports.contains("extension") {
                 return Err(Error::InvalidArguments(format!(
@@ -313,9 +313,9 @@ impl PluginHost {
     /// # Errors
     /// `unavailable` if this host runs no scripts, `unsupported-contract` if its manifest is for another host.
     pub async fn load_script(&self, script: ScriptPlugin) -> Result<LoadedPlugin, Error> {
-        let ScriptPlugin { file, files, manifest, effective, pin, origin } = script;
+        let ScriptPlugin { file, files, manifest, effective, pin, origin, store } = script;
         let (source, known) = self.script_engine(&file)?;
-        let pedigree = Pedigree { pin: Some(pin), origin };
+        let pedigree = Pedigree { pin: Some(pin), origin, store };
         let loaded = self.finish(source, known, manifest, effective, pedigree, files.into()).await;
         loaded.map_err(|error| in_file(&file, error))
     }
@@ -325,10 +325,10 @@ impl PluginHost {
     /// # Errors
     /// As [`Self::load_script`].
     pub async fn load_script_replacement(&self, script: ScriptPlugin) -> Result<Replacement, Error> {
-        let ScriptPlugin { file, files, manifest, effective, pin, origin } = script;
+        let ScriptPlugin { file, files, manifest, effective, pin, origin, store } = script;
         let (source, known) = self.script_engine(&file)?;
         let load = async {
-            let pedigree = Pedigree { pin: Some(pin), origin };
+            let pedigree = Pedigree { pin: Some(pin), origin, store };
             let ready = self.ready(source, known, &manifest, effective, pedigree, files.into()).await?;
             Ok(Replacement(ready.generation(&self.components.engine).await?))
         };
@@ -536,6 +536,7 @@ impl PluginHost {
         let open_files = OpenFiles::of_plugin(&self.shared.open_files);
         Arc::new(PluginContext {
             name: manifest.name.as_str().to_owned(),
+            store: pedigree.store.unwrap_or_else(|| manifest.name.as_str().to_owned()),
             limits: self.limits(manifest),
             origin: pedigree.origin,
             pin: pedigree.pin,
@@ -569,10 +570,12 @@ struct Pedigree {
     /// What its grants are pinned to; nothing for a built-in one.
     pin: Option<Pin>,
     origin: Origin,
+    /// What its store is called, if not by its name.
+    store: Option<String>,
 }
 
 impl Pedigree {
-    const BUILTIN: Self = Self { pin: None, origin: Origin::Builtin };
+    const BUILTIN: Self = Self { pin: None, origin: Origin::Builtin, store: None };
 }
 
 /// A plugin that was checked, and is loaded when it is needed.

@@ -48,6 +48,8 @@ pub struct ScriptPlugin {
     pub pin: Pin,
     /// Where it comes from: the user, or a project.
     pub origin: Origin,
+    /// What its store is called, if not by its name: the name of a folder.
+    pub store: Option<String>,
 }
 
 /// The manifest of a script, and its text if it has one: the one `beside` it, a file's name and its text, else the block

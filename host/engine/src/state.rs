@@ -146,6 +146,8 @@ pub(crate) struct GrantedSecret {
 /// What all instances of one plugin share.
 pub(crate) struct PluginContext {
     pub(crate) name: String,
+    /// The name of the folder that holds what it keeps.
+    pub(crate) store: String,
     /// Where it comes from.
     pub(crate) origin: atoll_table::Origin,
     /// The component that its grants are pinned to; none for a built-in plugin.

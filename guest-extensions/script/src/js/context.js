@@ -66,6 +66,8 @@ const COSMETIC = [
 
 /** Talking to the person. */
 export const ui = {
+  /** Whether there is a person to ask. */
+  available: () => now("ui.available"),
   async select(title, options, dialog) {
     const texts = options.map((option) => (typeof option === "string" ? option : (option.label ?? String(option.value))));
     const index = await call("ui.select", { title, options: texts, ...timed(dialog) }, { signal: dialog?.signal });

@@ -414,7 +414,10 @@ impl ModelAccess for Access {
         let name = format!("{}/{}", asked.provider, asked.id);
         let mut available = self.models.available();
         available.retain(|choice| choice.name != name);
-        available.insert(0, ModelChoice { name, images: asked.images, context_window: asked.context_window });
+        // One without a wire format stands for a model that is not there, or not there any more.
+        if !asked.api.is_empty() {
+            available.insert(0, ModelChoice { name, images: asked.images, context_window: asked.context_window });
+        }
         available
     }
 

@@ -3,7 +3,10 @@
 //! What an extension says must never be worked out as the user's own words are: nothing of it names a variable, a command or
 //! a secret, and it never stands in for what the user has set up.
 
-use std::sync::PoisonError;
+use std::sync::{
+    PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use atoll_caps::printable;
 use atoll_table::{
@@ -20,6 +23,9 @@ const MAX_PROVIDERS: usize = 100;
 /// How many models one of them may have.
 const MAX_MODELS: usize = 1_000;
 
+/// How many additions there have been, to tell one from another of the same name.
+static ADDITIONS: AtomicU64 = AtomicU64::new(0);
+
 /// A provider that an extension added.
 #[derive(Clone, Debug)]
 pub(super) struct Added {
@@ -27,6 +33,14 @@ pub(super) struct Added {
     pub(super) name: String,
     pub(super) entry: ProviderEntry,
     pub(super) key: Option<Secret>,
+    /// No other addition has it.
+    number: u64,
+}
+
+/// What one extension had added at some time.
+pub struct OwnProviders {
+    who: Who,
+    all: Vec<Added>,
 }
 
 /// Whether a name may be a provider's: 1 to 64 of `a-z 0-9 _ - .`, a letter or a digit first.
@@ -76,6 +90,35 @@ impl Models {
         self.added.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What an extension has added, before another version of it takes over.
+    pub fn of(&self, who: &Who) -> OwnProviders {
+        let all = self.added().into_iter().filter(|added| added.who == *who).collect();
+        OwnProviders { who: who.clone(), all }
+    }
+
+    /// Another version has taken over: what it has not added itself goes.
+    pub fn taken_over(&self, before: &OwnProviders) {
+        let is_old = |added: &Added| before.all.iter().any(|old| old.number == added.number);
+        self.retain(|added| !is_old(added));
+    }
+
+    /// No other version has taken over: what there was is there again.
+    pub fn restore(&self, before: OwnProviders) {
+        let OwnProviders { who, all } = before;
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        added.retain(|added| added.who != who);
+        added.extend(all);
+    }
+
+    /// An extension is not there any more, and what it added goes with it.
+    pub fn forget(&self, who: &Who) {
+        self.retain(|added| added.who != *who);
+    }
+
+    fn retain(&self, stays: impl Fn(&Added) -> bool) {
+        self.added.write().unwrap_or_else(PoisonError::into_inner).retain(stays);
+    }
+
     /// No models file and no environment: only what extensions add.
     pub fn none() -> Self {
         Self {
@@ -99,7 +142,8 @@ impl Providers for Models {
         }
         let entry = entry(config).map_err(wrong)?;
         let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
-        let new = Added { who: who.clone(), name: name.to_owned(), entry, key };
+        let number = ADDITIONS.fetch_add(1, Ordering::Relaxed);
+        let new = Added { who: who.clone(), name: name.to_owned(), entry, key, number };
         if let Some(known) = added.iter_mut().find(|known| known.name == name) {
             if known.who != *who {
                 let other = &known.who.plugin;
@@ -171,6 +215,28 @@ mod tests {
         assert_eq!(models.unregister(&who("q"), "theirs").unwrap_err().code(), "not-found");
         models.unregister(&who("p"), "theirs").unwrap();
         assert!(models.choose(Some("theirs/m")).is_err());
+    }
+
+    #[test]
+    fn what_one_added_goes_with_it_or_with_the_version_that_added_it() {
+        let models = users();
+        let add = |plugin: &str, name: &str| models.register(&who(plugin), name, config(), None).unwrap();
+        let there = || models.added().into_iter().map(|added| added.name).collect::<Vec<_>>();
+        for (plugin, name) in [("a", "stays"), ("a", "goes"), ("b", "other")] {
+            add(plugin, name);
+        }
+        // A version that can not take over leaves what there was.
+        let before = models.of(&who("a"));
+        add("a", "new");
+        models.restore(before);
+        assert_eq!(there(), ["other", "stays", "goes"]);
+        let before = models.of(&who("a"));
+        add("a", "stays");
+        add("a", "new");
+        models.taken_over(&before);
+        assert_eq!(there(), ["other", "stays", "new"]);
+        models.forget(&who("a"));
+        assert_eq!(there(), ["other"]);
     }
 
     #[test]

@@ -13,9 +13,11 @@ use crate::{
     assemble::Parts,
     builtins,
     candidates::changed,
+    catalog::Catalog,
     exit::{ExitStatus, FAILED},
     extension_files::Kind,
-    installed::{Catalog, Installed, PluginFiles},
+    installed::Installed,
+    plugin_files::PluginFiles,
     scripts, terminal,
 };
 

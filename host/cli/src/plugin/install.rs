@@ -16,9 +16,11 @@ use super::{inspect::name_of, sheet::with_reasons, staging::PluginFolder};
 use crate::{
     arguments::InstallArguments,
     assemble::Parts,
+    catalog::user_name,
     directories::Directories,
     exit::{ExitStatus, FAILED},
-    installed::{Installed, ManifestSource, PluginFiles, user_name},
+    installed::Installed,
+    plugin_files::{ManifestSource, PluginFiles},
     scripts, terminal,
 };
 

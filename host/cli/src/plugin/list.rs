@@ -7,11 +7,7 @@ use atoll_table::Origin;
 use serde_json::{Value, json};
 
 use super::Known;
-use crate::{
-    builtins,
-    installed::{Installed, Stray},
-    terminal,
-};
+use crate::{builtins, catalog::Stray, installed::Installed, terminal};
 
 struct Row {
     name: String,

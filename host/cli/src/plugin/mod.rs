@@ -25,8 +25,9 @@ use atoll_caps::Grants;
 use crate::{
     arguments::{PluginCommand, TrustArguments},
     builtins,
+    catalog::{Catalog, not_found},
     directories::Directories,
-    installed::{Catalog, Installed, not_found},
+    installed::Installed,
     project::Project,
     settings_of::Said,
     terminal,

@@ -47,12 +47,13 @@ pub(super) fn run(known: &Known, name: &str, yes: bool) -> anyhow::Result<ExitCo
     // The grants first: what is left, should this be interrupted, may do nothing.
     Grants::update(&directories.grants(), |grants| grants.forget(&name))?;
     folder.remove(name.as_str()).with_context(|| format!("the plugin {name} can not be removed"))?;
-    let store = directories.store_of(&name);
-    match fs::remove_dir_all(&store) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("{} can not be removed", store.display()));
+    for store in directories.stores_of(&name) {
+        match fs::remove_dir_all(&store) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("{} can not be removed", store.display()));
+            }
+            _ => {}
         }
-        _ => {}
     }
     DisabledPlugins::switch(&directories.plugin_state(), &name, true)?;
     terminal::line(format_args!("{name} is removed"))?;
@@ -62,5 +63,5 @@ pub(super) fn run(known: &Known, name: &str, yes: bool) -> anyhow::Result<ExitCo
 fn has_traces(known: &Known, name: &PluginName) -> anyhow::Result<bool> {
     let grants = Grants::load(&known.directories.grants())?;
     let is_pinned = grants.plugins().any(|(known, _)| known == name);
-    Ok(is_pinned || known.directories.store_of(name).exists())
+    Ok(is_pinned || !known.directories.stores_of(name).is_empty())
 }

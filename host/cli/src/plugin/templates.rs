@@ -37,6 +37,12 @@ const SDK: &[Template] = templates!("../../guest-extensions/atoll-plugin/":
     "sdk/atoll-plugin/src/tool.rs" = "src/tool.rs",
 );
 
+/// The library is not its author's own, so its licences go along.
+const SDK_LICENCES: &[Template] = templates!("../../":
+    "sdk/atoll-plugin/LICENSE-APACHE" = "LICENSE-APACHE",
+    "sdk/atoll-plugin/LICENSE-MIT" = "LICENSE-MIT",
+);
+
 const RUST: &[Template] = templates!("templates/":
     "Cargo.toml" = "rust/Cargo.toml.txt",
     "sdk/atoll-plugin/Cargo.toml" = "rust/sdk.toml.txt",
@@ -137,9 +143,9 @@ const IGNORED: &str = "/plugin.wasm\n/target\n__pycache__/\n";
 /// The files of a project, by path. None where there is no such template.
 pub(super) fn files(language: Language, kind: Kind, name: &str) -> Option<Vec<(String, String)>> {
     let parts: &[&[Template]] = match (language, kind) {
-        (Language::Rust, Kind::Tool) => &[RUST, RUST_TOOL, SDK, CONTRACT],
-        (Language::Rust, Kind::Extension) => &[RUST, RUST_EXTENSION, SDK, CONTRACT],
-        (Language::Rust, Kind::Provider) => &[RUST, RUST_PROVIDER, SDK, CONTRACT],
+        (Language::Rust, Kind::Tool) => &[RUST, RUST_TOOL, SDK, SDK_LICENCES, CONTRACT],
+        (Language::Rust, Kind::Extension) => &[RUST, RUST_EXTENSION, SDK, SDK_LICENCES, CONTRACT],
+        (Language::Rust, Kind::Provider) => &[RUST, RUST_PROVIDER, SDK, SDK_LICENCES, CONTRACT],
         (Language::Python, Kind::Tool) => &[PYTHON, PYTHON_TOOL, CONTRACT],
         (Language::Python, Kind::Extension) => &[PYTHON, PYTHON_EXTENSION, CONTRACT],
         (Language::C, Kind::Tool) => &[C, C_TOOL, CONTRACT],

@@ -12,9 +12,11 @@ use crate::{
     arguments::TrustArguments,
     assemble::Parts,
     builtins,
+    catalog::{Catalog, Stray},
     exit::{ExitStatus, FAILED},
     extension_files::Kind,
-    installed::{Catalog, Installed, PluginFiles, Stray},
+    installed::Installed,
+    plugin_files::PluginFiles,
     terminal,
 };
 

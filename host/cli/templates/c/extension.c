@@ -12,19 +12,36 @@ typedef exports_atoll_plugin_extension_error_t failure_t;
 // The model reads this, so it says what to do instead.
 static const char REASON[] = "Pushing by force is not allowed here. Push to a branch of your own.";
 
-static bool contains(const plugin_string_t *text, const char *word) {
+static bool is_at(const plugin_string_t *text, size_t at, const char *word) {
     size_t len = strlen(word);
-    for (size_t at = 0; at + len <= text->len; at++) {
-        if (memcmp(text->ptr + at, word, len) == 0) {
-            return true;
+    return at + len <= text->len && memcmp(text->ptr + at, word, len) == 0;
+}
+
+// How much blank space is here. In JSON a tab and the end of a line are spelled with a backslash.
+static size_t blank(const plugin_string_t *text, size_t at) {
+    size_t from = at;
+    for (;;) {
+        if (is_at(text, at, " ")) {
+            at += 1;
+        } else if (is_at(text, at, "\\t") || is_at(text, at, "\\n")) {
+            at += 2;
+        } else {
+            return at - from;
         }
     }
-    return false;
 }
 
 // The arguments are JSON; for these words its text will do.
 static bool is_forced_push(const plugin_string_t *arguments) {
-    return contains(arguments, "git push") && (contains(arguments, " --force") || contains(arguments, " -f"));
+    bool pushes = false, forces = false;
+    for (size_t at = 0; at < arguments->len; at++) {
+        size_t behind_git = is_at(arguments, at, "git") ? blank(arguments, at + 3) : 0;
+        pushes = pushes || (behind_git > 0 && is_at(arguments, at + 3 + behind_git, "push"));
+        size_t gap = blank(arguments, at);
+        bool is_option = is_at(arguments, at + gap, "--force") || is_at(arguments, at + gap, "-f");
+        forces = forces || (gap > 0 && is_option);
+    }
+    return pushes && forces;
 }
 
 bool exports_atoll_plugin_extension_start(uint8_t reason, exports_atoll_plugin_extension_subscription_t *wanted,

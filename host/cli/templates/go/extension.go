@@ -50,5 +50,10 @@ func Stop() {}
 
 func isForcedPush(line string) bool {
 	words := strings.Fields(line)
-	return strings.Contains(line, "git push") && (slices.Contains(words, "--force") || slices.Contains(words, "-f"))
+	for at := 1; at < len(words); at++ {
+		if words[at-1] == "git" && words[at] == "push" {
+			return slices.Contains(words, "--force") || slices.Contains(words, "-f")
+		}
+	}
+	return false
 }

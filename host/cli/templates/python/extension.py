@@ -34,4 +34,5 @@ class Extension(exports.Extension):
 
 
 def is_forced_push(line):
-    return "git push" in line and any(word in ("--force", "-f") for word in line.split())
+    words = line.split()
+    return ("git", "push") in zip(words, words[1:]) and any(word in ("--force", "-f") for word in words)

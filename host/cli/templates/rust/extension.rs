@@ -30,7 +30,8 @@ impl Extension for Gate {
 export_extension!(Gate);
 
 fn is_forced_push(line: &str) -> bool {
-    line.contains("git push") && line.split_whitespace().any(|word| word == "--force" || word == "-f")
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.windows(2).any(|two| two == ["git", "push"]) && words.iter().any(|word| ["--force", "-f"].contains(word))
 }
 
 // What calls no import is tested with plain `cargo test`.

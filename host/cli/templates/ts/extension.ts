@@ -15,5 +15,7 @@ export default function (atoll: any) {
 }
 
 function isForcedPush(line: string): boolean {
-  return line.includes("git push") && line.split(/\s+/).some((word) => word === "--force" || word === "-f");
+  const words = line.trim().split(/\s+/);
+  const isPush = words.some((word, at) => word === "git" && words[at + 1] === "push");
+  return isPush && words.some((word) => word === "--force" || word === "-f");
 }

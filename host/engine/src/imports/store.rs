@@ -24,7 +24,7 @@ const MAX_KEYS: usize = 10_000;
 type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
 fn folder(plugin: &PluginContext) -> PathBuf {
-    plugin.shared.places.atoll_home.join("store").join(&plugin.name)
+    plugin.shared.places.atoll_home.join("store").join(&plugin.store)
 }
 
 /// The file of a key: letters, digits, `-` and `_` as they are, other bytes as `%XX`. A long key is spelled in

@@ -3,6 +3,7 @@
 //! ```json
 //! {
 //!   "events": ["tool-call"], "topics": [], "flags": ["name"], "commands": {"name": [STEP, …]},
+//!   "shortcuts": {"ctrl+g": "name"},
 //!   "start": [STEP, …], "stop": [STEP, …],
 //!   "tools": [{"name": "…", "steps": [STEP, …], "inactive": false, "deferred": false}],
 //!   "record": "entry" | "store" | "log",
@@ -23,6 +24,7 @@ use atoll_plugin::{
     host, log, session, store, table, tools,
     types::{Exposure, Subscription},
 };
+use futures::lock::Mutex;
 use serde_json::{Value, json};
 use steps::{Place, text, texts};
 
@@ -30,6 +32,8 @@ struct Puppet {
     settings: Value,
     /// What it was told, in order.
     told: RefCell<Vec<Value>>,
+    /// Held while that is written, so that what is written last is the newest.
+    writes: Mutex<()>,
 }
 
 fn settings() -> Result<Value, Error> {
@@ -46,6 +50,9 @@ fn wanted(settings: &Value) -> Subscription {
             Some(_) => wanted.completed_command(name, "Does what the settings say."),
             None => wanted.command(name, "Does what the settings say."),
         };
+    }
+    for (key, command) in settings["shortcuts"].as_object().into_iter().flatten() {
+        wanted = wanted.shortcut(key, "Runs a command.", &text(command));
     }
     for name in texts(&settings["flags"]) {
         wanted = match name.strip_suffix('=') {
@@ -136,6 +143,7 @@ impl Puppet {
                 session::append("told".to_owned(), event.to_string()).await?;
             }
             Some("store") => {
+                let _turn = self.writes.lock().await;
                 let told = Value::from(self.told.borrow().clone()).to_string();
                 store::set("told".to_owned(), told.into_bytes()).await?;
             }
@@ -149,7 +157,7 @@ impl Puppet {
 impl Extension for Puppet {
     async fn start(reason: StartReason) -> Result<(Self, Subscription), Error> {
         let settings = settings()?;
-        let puppet = Self { told: RefCell::default(), settings };
+        let puppet = Self { told: RefCell::default(), writes: Mutex::default(), settings };
         let reason = match reason {
             StartReason::Startup => "startup",
             StartReason::Reload => "reload",

@@ -194,6 +194,14 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
             table::activate(texts(with), false).await?;
             Value::Null
         }
+        "searchTools" => {
+            let found = table::search(text(with), 10).await?;
+            Value::from(found.into_iter().map(|found| json!([found.name, found.active])).collect::<Vec<_>>())
+        }
+        "describeTool" => {
+            let found = table::describe(text(with)).await?;
+            json!({"name": found.name, "description": found.description, "shape": found.shape})
+        }
         "listTools" => {
             let tools = table::list().await?;
             Value::from(
@@ -236,6 +244,13 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
             let value = store::get(text(with)).await?;
             json!(value.map(|value| String::from_utf8_lossy(&value).into_owned()))
         }
+        "forget" => {
+            store::remove(text(with)).await?;
+            Value::Null
+        }
+        "keys" => json!(store::keys(text(with)).await?),
+        "clock" => json!([clock::now(), clock::monotonic()]),
+        "shell" => json!(process::shell()),
         "secrets" => json!(secrets::available()),
         "reveal" => json!(secrets::reveal(text(with)).await?),
         "revealedBytes" => json!(secrets::reveal(text(with)).await?.len()),

@@ -8,7 +8,7 @@ use atoll_caps::{Digest, Effective, Manifest, Pin};
 use atoll_engine::{LoadedPlugin, PluginHost, UserPlugin};
 use atoll_table::{
     Origin,
-    extension::{Event, EventKind, Extension, HostFacts, HostInfo, Mode, Services, Subscription, Who},
+    extension::{Event, EventKind, Extension, HostFacts, HostInfo, Mode, Services, StartReason, Subscription, Who},
     hooks::CallEvent,
     tool::Annotations,
 };
@@ -76,8 +76,8 @@ async fn idle(host: &PluginHost) -> anyhow::Result<Figure> {
     // The first one brings what all of them share.
     let first = note.load(host, folder.path(), "idle-first").await?;
     let extensions = Extensions::new(Arc::new(|failure: &Failure| eprintln!("atoll-bench: {failure:?}")));
-    extensions.add(Arc::clone(first.extension.as_ref().context("the note is no extension")?));
-    extensions.start().await;
+    let first = first.extension.as_ref().context("the note is no extension")?;
+    first.start(StartReason::Startup).await?;
     let before = resident_mb()?;
     for number in 0..MANY {
         let plugin = note.load(host, folder.path(), &format!("idle-{number}")).await?;
@@ -87,6 +87,7 @@ async fn idle(host: &PluginHost) -> anyhow::Result<Figure> {
     anyhow::ensure!(failed.is_empty(), "extensions can not be started: {failed:?}");
     let each = (resident_mb()? - before) / MANY as f64;
     extensions.end("quit").await;
+    first.stop().await;
     let name = format!("idle extension of {} KB: resident memory", note.kilobytes());
     Ok(Figure::new(name, each, "MB", MANY).below(2.0))
 }

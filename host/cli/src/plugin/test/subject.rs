@@ -9,8 +9,8 @@ use atoll_table::{Error, Origin};
 
 use crate::{
     extension_files::{self, Kind, several_entries},
-    installed::{ManifestSource, PluginFiles},
     plugin::inspect::name_of,
+    plugin_files::{ManifestSource, PluginFiles},
     scripts::{self, Script},
 };
 
