@@ -1,22 +1,35 @@
 //! Errors of scripts, as their authors can use them.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use rquickjs::{CaughtError, Exception, Object, Value};
+use rquickjs::{CaughtError, Coerced, Exception, Object, Value};
 
 use crate::place::{self, Place};
 
 /// A script, as it was handed to the engine.
 pub(crate) struct Source {
+    /// The text as its author knows it.
     pub(crate) text: String,
-    /// How many bytes the engine put before the first line.
-    pub(crate) offset: u32,
+    /// What was put in before it was run, in order.
+    pub(crate) insertions: Vec<Insertion>,
+}
+
+/// A text that was put into a line before the script was run, so that columns after it moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Insertion {
+    /// The line, from 1.
+    pub line: u32,
+    /// How many bytes of the author's line come before it.
+    pub column: u32,
+    /// Its length in bytes.
+    pub bytes: u32,
 }
 
 /// What the names of modules begin with that come with a plugin's engine.
 const BUILT_IN: &str = "atoll:";
 
-pub(crate) type Sources = HashMap<String, Source>;
+pub(crate) type Sources = BTreeMap<String, Source>;
 
 /// What ended a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +62,8 @@ pub enum ScriptErrorKind {
     Stack,
     /// It waits for something that nothing will bring about.
     Stuck,
+    /// It said itself that it is done: see [`crate::Ending`].
+    Ended,
 }
 
 impl ScriptError {
@@ -56,7 +71,7 @@ impl ScriptError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {
-            ScriptErrorKind::Thrown | ScriptErrorKind::Stuck => "failed",
+            ScriptErrorKind::Thrown | ScriptErrorKind::Stuck | ScriptErrorKind::Ended => "failed",
             ScriptErrorKind::Interrupted => "cancelled",
             ScriptErrorKind::Memory | ScriptErrorKind::Stack => "limit",
         }
@@ -74,24 +89,27 @@ impl ScriptError {
         text
     }
 
+    /// The error of a script that was interrupted where nothing else was known of it.
+    #[must_use]
+    pub fn interrupted() -> Self {
+        Self::new(ScriptErrorKind::Interrupted, "it was interrupted")
+    }
+
     pub(crate) fn new(kind: ScriptErrorKind, message: impl Into<String>) -> Self {
         Self { kind, name: String::new(), message: message.into(), place: None, stack: Box::default(), frame: None }
     }
 
-    pub(crate) fn of(caught: CaughtError<'_>, interrupted: bool, sources: &Sources) -> Self {
+    /// Reads an error. That may run code of the script (accessors, `toString`), so nothing is borrowed meanwhile.
+    pub(crate) fn of(caught: CaughtError<'_>, interrupted: bool, sources: &RefCell<Sources>) -> Self {
         match caught {
             CaughtError::Exception(exception) => Self::of_exception(&exception, interrupted, sources),
-            CaughtError::Value(value) => {
-                let text =
-                    value.get::<rquickjs::Coerced<String>>().map_or_else(|_| "a value".to_owned(), |text| text.0);
-                Self::new(ScriptErrorKind::Thrown, text)
-            }
+            CaughtError::Value(value) => Self::new(ScriptErrorKind::Thrown, shown(&value)),
             CaughtError::Error(error) => Self::new(ScriptErrorKind::Thrown, error.to_string()),
         }
     }
 
     /// The error that a thrown value stands for.
-    pub(crate) fn of_thrown(thrown: Value<'_>, interrupted: bool, sources: &Sources) -> Self {
+    pub(crate) fn of_thrown(thrown: Value<'_>, interrupted: bool, sources: &RefCell<Sources>) -> Self {
         let caught = match thrown.as_object().and_then(|object| Exception::from_object(object.clone())) {
             Some(exception) => CaughtError::Exception(exception),
             None => CaughtError::Value(thrown),
@@ -99,10 +117,11 @@ impl ScriptError {
         Self::of(caught, interrupted, sources)
     }
 
-    fn of_exception(exception: &Exception<'_>, interrupted: bool, sources: &Sources) -> Self {
+    fn of_exception(exception: &Exception<'_>, interrupted: bool, sources: &RefCell<Sources>) -> Self {
         let object: &Object<'_> = exception.as_object();
-        let name: String = object.get("name").unwrap_or_default();
-        let message = exception.message().unwrap_or_default();
+        let read =
+            |key: &str| object.get::<_, Value<'_>>(key).map_or_else(|error| forget(object, &error), |it| text_of(&it));
+        let (name, message, stack) = (read("name"), read("message"), read("stack"));
         let kind = match (name.as_str(), message.as_str()) {
             ("InternalError", "interrupted") if interrupted => ScriptErrorKind::Interrupted,
             ("InternalError", "out of memory") => ScriptErrorKind::Memory,
@@ -111,10 +130,9 @@ impl ScriptError {
             }
             _ => ScriptErrorKind::Thrown,
         };
-        let stack: Box<[Place]> = place::of_stack(&exception.stack().unwrap_or_default())
-            .into_iter()
-            .filter_map(|place| in_source(place, sources))
-            .collect();
+        let sources = sources.borrow();
+        let stack: Box<[Place]> =
+            place::of_stack(&stack).into_iter().filter_map(|place| in_source(place, &sources)).collect();
         // What comes with the engine is no place that the author of a script knows.
         let is_own = |place: &&Place| !place.file.starts_with(BUILT_IN);
         let stack: Box<[Place]> = if stack.iter().any(|place| is_own(&place)) {
@@ -131,13 +149,54 @@ impl ScriptError {
     }
 }
 
+/// A text that an error holds; empty for anything else.
+fn text_of(value: &Value<'_>) -> String {
+    value.as_string().map(text).unwrap_or_default()
+}
+
+/// A thrown value that is no error, as text.
+fn shown(value: &Value<'_>) -> String {
+    match value.get::<Coerced<rquickjs::String<'_>>>() {
+        Ok(Coerced(it)) => text(&it),
+        Err(error) => {
+            forget(value, &error);
+            "a value that can not be shown as text".to_owned()
+        }
+    }
+}
+
+/// A string of a script. What is no Unicode in it is replaced.
+fn text(string: &rquickjs::String<'_>) -> String {
+    let Ok(held) = string.clone().to_cstring() else { return String::new() };
+    // SAFETY: the engine gave this many bytes, and they live as long as `held`.
+    let bytes = unsafe { std::slice::from_raw_parts(held.as_ptr().cast::<u8>(), held.len()) };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Takes an error that reading an error threw off the engine, where the next call would find it.
+fn forget(value: &Value<'_>, _: &rquickjs::Error) -> String {
+    drop(value.ctx().catch());
+    String::new()
+}
+
 /// The place as the author of the script counts; `None` if it is not in a script.
 fn in_source(mut place: Place, sources: &Sources) -> Option<Place> {
     let source = sources.get(&place.file)?;
-    if place.line == 1 {
-        place.column = place.column.saturating_sub(source.offset).max(1);
-    }
     let line = source.text.lines().nth((place.line as usize).checked_sub(1)?)?;
-    place.column = place::utf16_column(line, place.column);
+    // The engine counts bytes of the code that it was given.
+    let in_code = place.column.saturating_sub(1);
+    let mut put_in = 0_u32;
+    let mut column = None;
+    for inserted in source.insertions.iter().filter(|inserted| inserted.line == place.line) {
+        let begins = inserted.column.saturating_add(put_in);
+        if in_code < begins {
+            break;
+        }
+        put_in = put_in.saturating_add(inserted.bytes);
+        // What is in something that was put in is where that was put in.
+        column = (in_code < begins.saturating_add(inserted.bytes)).then_some(inserted.column);
+    }
+    let column = column.unwrap_or_else(|| in_code.saturating_sub(put_in));
+    place.column = place::utf16_column(line, column.saturating_add(1));
     Some(place)
 }

@@ -1,15 +1,17 @@
 //! The globals that scripts expect beyond the language: timers, console, URL and the like.
 //!
 //! The engine has `atob`, `btoa`, `queueMicrotask`, `performance` and `DOMException`. The rest is JavaScript in `shims/`,
-//! over the few functions here; each shim is a function that takes these. The last one freezes all of it, so that one
-//! script can not change what another one calls.
+//! over the few functions here; each shim is a function that takes these. The last one, which the
+//! engine is asked for, freezes all of it, so that one script can not change what another one calls.
 
 use std::rc::Rc;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Function, Object, Result, TypedArray, Value};
 
+use crate::ends::Ends;
 use crate::host::{Host, Level};
+use crate::random::Random;
 use crate::timers;
 
 const SHIMS: &[(&str, &str)] = &[
@@ -19,15 +21,16 @@ const SHIMS: &[(&str, &str)] = &[
     ("crypto", include_str!("shims/crypto.js")),
     ("clone", include_str!("shims/clone.js")),
     ("url", include_str!("shims/url.js")),
-    ("freeze", include_str!("shims/freeze.js")),
 ];
+
+const FREEZE: &str = include_str!("shims/freeze.js");
 
 /// The most random bytes that are given at once, as in browsers.
 const RANDOM_BYTES: usize = 65_536;
 
-pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<()> {
+pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>, ends: &Rc<Ends>) -> Result<()> {
     let native = Object::new(ctx.clone())?;
-    let (start, stop) = timers::functions(ctx, host)?;
+    let (start, stop) = timers::functions(ctx, host, ends)?;
     native.set("startTimer", start)?;
     native.set("stopTimer", stop)?;
     let console = Rc::clone(host);
@@ -52,6 +55,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<()> {
             TypedArray::<u8>::new(ctx, bytes)
         })?,
     )?;
+    let numbers = Random::new(Rc::clone(host));
+    native.set("randomNumber", Function::new(ctx.clone(), move || numbers.next())?)?;
     native.set(
         "encode",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, text: String| TypedArray::<u8>::new(ctx, text.into_bytes()))?,
@@ -69,10 +74,19 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<()> {
         })?,
     )?;
     for (name, source) in SHIMS {
-        let mut options = EvalOptions::default();
-        options.filename = Some(format!("atoll:{name}"));
-        let shim: Function<'js> = ctx.eval_with_options(*source, options)?;
-        shim.call::<_, Value<'js>>((native.clone(),))?;
+        shim(ctx, name, source)?.call::<_, Value<'js>>((native.clone(),))?;
     }
     Ok(())
+}
+
+/// Freezes all that is there.
+pub(crate) fn freeze<'js>(ctx: &Ctx<'js>) -> Result<()> {
+    shim(ctx, "freeze", FREEZE)?.call::<_, ()>(())
+}
+
+/// The function that a shim is, under a name that is no script's.
+pub(crate) fn shim<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> Result<Function<'js>> {
+    let mut options = EvalOptions::default();
+    options.filename = Some(format!("atoll:{name}"));
+    ctx.eval_with_options(source, options)
 }

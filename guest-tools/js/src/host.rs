@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 
+use crate::error::ScriptError;
+
 /// How much a line of the console matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -27,6 +29,12 @@ pub trait Host: 'static {
 
     /// Fills `bytes` with numbers that nobody can guess.
     fn random(&self, bytes: &mut [u8]);
+
+    /// Hears of a promise that failed while nobody waits for it, once it is clear that nobody does: see
+    /// [`crate::Engine::report_unhandled`].
+    fn unhandled(&self, error: &ScriptError) {
+        self.console(Level::Error, &format!("a promise failed and nothing waits for it: {error}"));
+    }
 
     /// Asked every few thousand steps of a running script. `true` ends it, and the script can not catch that.
     fn interrupted(&self) -> bool {

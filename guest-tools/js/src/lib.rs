@@ -4,15 +4,18 @@
 //! alike. It must never block and never start a thread: whoever calls it drives it, and the promises of scripts make
 //! progress while one of its futures is awaited.
 
+mod ends;
 mod engine;
 mod error;
 mod globals;
 mod host;
 mod place;
+mod random;
 mod timers;
 
-pub use engine::{Engine, Limits};
-pub use error::{ScriptError, ScriptErrorKind};
+pub use ends::{Ending, Pending};
+pub use engine::{Body, Engine, Limits};
+pub use error::{Insertion, ScriptError, ScriptErrorKind};
 pub use host::{Host, Level};
-pub use place::Place;
+pub use place::{Place, frame};
 pub use rquickjs;

@@ -38,8 +38,10 @@ pub(crate) fn utf16_column(line: &str, byte_column: u32) -> u32 {
 /// The longest line that is shown, in characters; more would be a bundle in one line.
 const SHOWN: usize = 160;
 
-/// The line of a place with the one before it, and a mark below the column.
-pub(crate) fn frame(source: &str, place: &Place) -> Option<String> {
+/// The line of a place with the one before it, and a mark below the column; `None` for a place that is not in the source, or
+/// in a line too long to be shown.
+#[must_use]
+pub fn frame(source: &str, place: &Place) -> Option<String> {
     let at = (place.line as usize).checked_sub(1)?;
     let lines: Vec<&str> = source.lines().collect();
     let line = *lines.get(at)?;

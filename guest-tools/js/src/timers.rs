@@ -1,13 +1,14 @@
 //! Timers: sleeps of the host that a script can end.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use futures::future::{AbortHandle, abortable};
 use rquickjs::{CatchResultExt, Ctx, Function, Result};
 
+use crate::ends::Ends;
 use crate::host::{Host, Level};
 
 /// The longest time a timer takes, in milliseconds; JavaScript has the same bound.
@@ -16,14 +17,18 @@ const LONGEST: f64 = 2_147_483_647.0;
 #[derive(Default)]
 struct Timers {
     next: Cell<u32>,
-    running: RefCell<HashMap<u32, AbortHandle>>,
+    running: RefCell<BTreeMap<u32, AbortHandle>>,
 }
 
 /// The functions that the shim makes `setTimeout`, `setInterval` and `clearTimeout` of.
-pub(crate) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<(Function<'js>, Function<'js>)> {
+pub(crate) fn functions<'js>(
+    ctx: &Ctx<'js>,
+    host: &Rc<dyn Host>,
+    ends: &Rc<Ends>,
+) -> Result<(Function<'js>, Function<'js>)> {
     let timers = Rc::new(Timers::default());
     let stop_timers = Rc::clone(&timers);
-    let host = Rc::clone(host);
+    let (host, ends) = (Rc::clone(host), Rc::clone(ends));
     let start = Function::new(ctx.clone(), move |ctx: Ctx<'js>, run: Function<'js>, delay: f64, repeat: bool| {
         let id = timers.next.get().wrapping_add(1).max(1);
         timers.next.set(id);
@@ -32,12 +37,17 @@ pub(crate) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<(Fun
         let host = Rc::clone(&host);
         let own = ctx.clone();
         let own_timers = Rc::clone(&timers);
+        let own_ends = Rc::clone(&ends);
+        // An interval settles nothing by itself for ever, but whoever clears it may.
+        let pending = Rc::clone(&ends).pending(repeat);
         // The time counts from here, not from when the timer is first looked at.
         let mut sleep = host.sleep(duration);
         let (wait, handle) = abortable(async move {
             loop {
                 sleep.await;
-                if let Err(error) = run.call::<_, ()>(()).catch(&own) {
+                if let Err(error) = run.call::<_, ()>(()).catch(&own)
+                    && own_ends.reached().is_none()
+                {
                     host.console(Level::Error, &format!("error in a timer: {error}"));
                 }
                 // A callback may clear its own timer, which must not start another round.
@@ -52,6 +62,7 @@ pub(crate) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>) -> Result<(Fun
         ctx.spawn(async move {
             let _ = wait.await;
             timers.running.borrow_mut().remove(&id);
+            drop(pending);
         });
         id
     })?;

@@ -35,8 +35,10 @@ impl Host for World {
         let own = (self.now.get() + duration.as_millis(), self.started.replace(self.started.get() + 1));
         self.sleeps.borrow_mut().insert(own);
         let (sleep, now) = (Sleep(Rc::clone(&self.sleeps), own), Rc::clone(&self.now));
+        let mut looked = false;
         poll_fn(move |context| {
-            if sleep.0.borrow().first() == Some(&own) {
+            // No time passes for free, so that what sleeps for ever does not do it in one go.
+            if std::mem::replace(&mut looked, true) && sleep.0.borrow().first() == Some(&own) {
                 now.set(own.0);
                 return std::task::Poll::Ready(());
             }
@@ -323,4 +325,158 @@ fn urls_are_read_as_the_standard_says() {
         run(parts),
         r#"["https://h:8443/q%20r?a=1&a=2&%C3%A9=%26#z","https://h:8443","h:8443","8443",["1","2"],"x=2&y=a+b",2,false,"{\"u\":\"https://h:8443/q%20r?a=1&a=2&%C3%A9=%26#z\"}"]"#
     );
+}
+
+#[test]
+fn an_interruption_after_an_await_ends_the_run() {
+    for body in [
+        "await 0; for (;;);",
+        "await null; try { for (;;); } finally { for (;;); }",
+        "(async () => { await 0; for (;;); })(); await new Promise(() => {});",
+        "const again = () => Promise.resolve().then(again); again(); await new Promise(() => {});",
+    ] {
+        let world = Rc::new(World { patience: Cell::new(Some(3)), ..World::default() });
+        assert_eq!(run_in(&world, body).unwrap_err().kind, ScriptErrorKind::Interrupted, "{body}");
+    }
+}
+
+#[test]
+fn a_run_that_nothing_can_bring_on_ends_at_once() {
+    let world = Rc::new(World::default());
+    let stuck = run_in(&world, "await new Promise(() => {});").unwrap_err();
+    assert_eq!((stuck.kind, stuck.code()), (ScriptErrorKind::Stuck, "failed"));
+    // A timer is something that can; it may also turn out to bring on nothing.
+    let late = run_in(&world, "setTimeout(() => {}, 5); await new Promise(() => {});").unwrap_err();
+    assert_eq!((late.kind, world.now.get()), (ScriptErrorKind::Stuck, 5));
+}
+
+#[test]
+fn a_run_waits_for_whatever_holds_a_guard() {
+    let world = Rc::new(World::default());
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    let returned = block_on(async {
+        let engine = Engine::new(Rc::clone(&host), Limits::default()).await.unwrap();
+        let guard = Cell::new(Some(engine.ending().pending()));
+        let slow = move || {
+            let (guard, sleep) = (guard.take(), host.sleep(Duration::from_millis(7)));
+            atoll_js::rquickjs::prelude::Promised(async move {
+                sleep.await;
+                drop(guard);
+                Ok::<_, atoll_js::rquickjs::Error>(3)
+            })
+        };
+        let install = |ctx: atoll_js::rquickjs::Ctx<'_>| {
+            let function = atoll_js::rquickjs::Function::new(ctx.clone(), slow).unwrap();
+            ctx.globals().set("slow", function).unwrap();
+        };
+        engine.context().with(install).await;
+        engine.run_body("main.ts", "return await slow();").await.unwrap()
+    });
+    assert_eq!(returned.as_deref(), Some("3"));
+}
+
+#[test]
+fn an_end_from_inside_is_caught_by_nothing_and_nothing_runs_on() {
+    let bodies = [
+        "try { end() } catch { note('caught') } finally { note('finally') } note('after')",
+        "await 0; end(); note('after')",
+        "new Promise(() => end()); note('after')",
+        "[1].map(() => end()); note('after')",
+        "setTimeout(() => { end(); note('after') }, 1); await new Promise((done) => setTimeout(done, 5)); note('after')",
+        "const it = { get x() { end(); return 1 } }; JSON.stringify(it); note('after')",
+        "function* all() { try { yield 1 } finally { note('finally') } } for (const one of all()) end();",
+        "await Promise.all([1, 2].map(async () => { await 0; end(); note('after') }))",
+    ];
+    for body in bodies {
+        let world = Rc::new(World::default());
+        let host: Rc<dyn Host> = Rc::clone(&world) as _;
+        let ended = block_on(async {
+            let engine = Engine::new(Rc::clone(&host), Limits::default()).await.unwrap();
+            let ending = engine.ending();
+            let install = |ctx: atoll_js::rquickjs::Ctx<'_>| {
+                use atoll_js::rquickjs::{Ctx, Function, Result};
+                let over = ending.clone();
+                let end =
+                    Function::new(ctx.clone(), move |ctx: Ctx<'_>| -> Result<()> { Err(ending.end(&ctx)) }).unwrap();
+                let note = move |ctx: Ctx<'_>, text: String| {
+                    if over.is_over() {
+                        return Err(over.stop(&ctx));
+                    }
+                    host.console(Level::Info, &text);
+                    Ok(())
+                };
+                ctx.globals().set("end", end).unwrap();
+                ctx.globals().set("note", Function::new(ctx.clone(), note).unwrap()).unwrap();
+            };
+            engine.context().with(install).await;
+            engine.run_body("main.ts", body).await
+        });
+        assert_eq!(ended.unwrap_err().kind, ScriptErrorKind::Ended, "{body}");
+        assert!(world.lines.borrow().is_empty(), "{body}: {:?}", world.lines.borrow());
+    }
+}
+
+#[test]
+fn what_is_not_waited_for_comes_to_its_end_when_it_is_asked_for() {
+    let world = Rc::new(World::default());
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    block_on(async {
+        let engine = Engine::new(host, Limits::default()).await.unwrap();
+        let body = "setTimeout(async () => { await 0; console.log('late') }, 3); return 1";
+        engine.run_body("main.ts", body).await.unwrap();
+        assert!(world.lines.borrow().is_empty());
+        engine.drain().await.unwrap();
+    });
+    assert_eq!(*world.lines.borrow(), [(Level::Info, "late".to_owned())]);
+}
+
+#[test]
+fn errors_whose_fields_run_code_are_read_all_the_same() {
+    let cases = [
+        "const e = new Error('m'); Object.defineProperty(e, 'message', { get() { throw new Error('again') } }); throw e",
+        "throw { toString() { throw new Error('again') } }",
+        "throw new Proxy(new Error('m'), { get() { throw new Error('again') } })",
+        "const e = new Error('m'); Object.defineProperty(e, 'name', { get() { return import('no') && 'N' } }); throw e",
+        "throw Symbol('s')",
+        "throw undefined",
+        "throw Object.create(null)",
+    ];
+    let world = Rc::new(World::default());
+    for body in cases {
+        assert_eq!(run_in(&world, body).unwrap_err().kind, ScriptErrorKind::Thrown, "{body}");
+    }
+    let lone = run_in(&world, "throw new Error('a\\ud800b')").unwrap_err();
+    assert!(lone.message.starts_with('a') && lone.message.ends_with('b'), "{lone}");
+}
+
+#[test]
+fn places_are_those_of_the_text_and_not_of_the_code() {
+    let world = Rc::new(World::default());
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    let (text, code) = ("a();\nlet é = b();", "a();\nlet é = (b)();");
+    let insertions =
+        [atoll_js::Insertion { line: 2, column: 9, bytes: 1 }, atoll_js::Insertion { line: 2, column: 10, bytes: 1 }];
+    let body = atoll_js::Body { name: "s.ts", code: &code.replace("a()", "0"), text, insertions: &insertions };
+    let error = block_on(async {
+        let engine = Engine::new(host, Limits::default()).await.unwrap();
+        engine.run_body_with(&body, |_, _| Ok(())).await.unwrap_err()
+    });
+    assert_eq!(error.to_string(), "s.ts:2:9: ReferenceError: b is not defined");
+}
+
+#[test]
+fn random_numbers_are_the_hosts_and_built_ins_can_be_added_before_they_are_frozen() {
+    let world = Rc::new(World::default());
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    let returned = block_on(async {
+        let engine = Engine::open(host, Limits::default()).await.unwrap();
+        let shim = "(value) => { globalThis.mine = { value } }";
+        engine.shim("mine", shim, |_, function| function.call::<_, ()>((4,))).await.unwrap();
+        engine.freeze().await.unwrap();
+        let body = "let refused; try { mine.value = 5 } catch (e) { refused = e.name }
+            const drawn = Array.from({ length: 100 }, Math.random);
+            return [mine.value, refused, new Set(drawn).size, drawn.every((n) => n >= 0 && n < 1)]";
+        engine.run_body("main.ts", body).await.unwrap()
+    });
+    assert_eq!(returned.as_deref(), Some(r#"[4,"TypeError",100,true]"#));
 }

@@ -46,6 +46,8 @@
     }
   }).join(" ").toWellFormed();
 
+  globalThis.__atoll = { show: (value) => show(value, 0, []) };
+
   const at = (level) => (...values) => native.console(level, line(values));
   globalThis.console = {
     debug: at(0),

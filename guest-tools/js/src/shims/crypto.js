@@ -1,5 +1,7 @@
 // Random numbers of the host.
 (native) => {
+  const { randomNumber } = native;
+  Math.random = { random() { return randomNumber(); } }.random;
   const MOST = 65536;
   globalThis.crypto = {
     getRandomValues(array) {

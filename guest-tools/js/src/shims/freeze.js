@@ -1,5 +1,7 @@
 // Freezes the built-in objects. Scripts share them, and one must not change what another one calls.
 () => {
+  delete globalThis.__atoll;
+
   // An object can not get a property that its frozen prototype has, unless that is an accessor. Scripts do give
   // their errors a `name` and their objects a `toString`, so these become accessors.
   const OVERRIDDEN = ["constructor", "toString", "toLocaleString", "valueOf", "name", "message", "toJSON", "hasOwnProperty"];
