@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use oxc_span::Span;
 
-use crate::trivia;
+use crate::{Insertion, trivia};
 
 /// A text that stands in for a part of the source.
 struct Replacement {
@@ -124,8 +124,27 @@ impl<'s> Edits<'s> {
         }
     }
 
-    /// The code, and whether any of it is not where it was in the source.
-    pub(crate) fn finish(mut self) -> Result<(String, bool), std::string::FromUtf8Error> {
+    /// What comes in without taking anything's place. The replacements are in the order of the source.
+    fn insertions(&self) -> Vec<Insertion> {
+        let (mut line, mut line_start, mut seen) = (1_u32, 0_usize, 0_usize);
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let mut all = Vec::new();
+        for Replacement { start, text, .. } in self.replacements.iter().filter(|it| it.start == it.end) {
+            for (at, byte) in self.source.bytes().enumerate().take(*start).skip(seen) {
+                if byte == b'\n' {
+                    line = line.saturating_add(1);
+                    line_start = at + 1;
+                }
+            }
+            seen = *start;
+            let column = number(start.saturating_sub(line_start));
+            all.push(Insertion { line, column, bytes: number(text.len()) });
+        }
+        all
+    }
+
+    /// The code, and what of it is not where it was in the source.
+    pub(crate) fn finish(mut self) -> Result<Edited, std::string::FromUtf8Error> {
         self.put_semicolons();
         let moved = !self.replacements.is_empty();
         self.replacements.sort_by_key(|replacement| replacement.start);
@@ -144,8 +163,17 @@ impl<'s> Edits<'s> {
             done = done.max(*end);
         }
         code.extend_from_slice(self.bytes.get(done..).unwrap_or_default());
-        String::from_utf8(code).map(|code| (code, moved))
+        let insertions = self.insertions();
+        String::from_utf8(code).map(|code| Edited { code, moved, insertions })
     }
+}
+
+/// What edits made of a source.
+pub(crate) struct Edited {
+    pub(crate) code: String,
+    /// Whether any of it is not where it was in the source.
+    pub(crate) moved: bool,
+    pub(crate) insertions: Vec<Insertion>,
 }
 
 /// Whether JavaScript would read `code` as going on with a line that ends without `;`.

@@ -11,16 +11,18 @@ use oxc_ast::ast::*;
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan, Span};
 
-use crate::edits::Edits;
+use crate::edits::{Edited, Edits};
 use crate::enums::{EnumScope, Value};
-use crate::{SourceKind, StripError, StripErrorKind, Stripped, trivia};
+use crate::{Gives, SourceKind, StripError, StripErrorKind, Stripped, trivia};
 
 pub(crate) struct Eraser<'s, 'a> {
     pub(crate) source: &'s str,
     pub(crate) kind: SourceKind,
     pub(crate) edits: Edits<'s>,
     /// The first error, by its place in the source.
-    error: Option<(u32, String)>,
+    error: Option<(u32, String, Option<String>)>,
+    /// Where the value comes from.
+    gives: Gives,
     /// Names that are used as values anywhere.
     pub(crate) values_used: BTreeSet<&'a str>,
     /// Names at the top that are types only.
@@ -52,6 +54,7 @@ impl<'s, 'a> Eraser<'s, 'a> {
             kind,
             edits: Edits::new(source),
             error: None,
+            gives: Gives::WhatItReturns,
             values_used: BTreeSet::new(),
             local_types: BTreeSet::new(),
             enum_scopes: Vec::new(),
@@ -67,22 +70,34 @@ impl<'s, 'a> Eraser<'s, 'a> {
         self.at_function_level = true;
         self.visit_program(program);
         self.erase_unused_imports(&program.body);
+        self.gives = self.find_value(program);
     }
 
     pub(crate) fn finish(self) -> Result<Stripped, StripError> {
-        if let Some((offset, message)) = self.error {
-            return Err(StripError::at(self.source, offset as usize, StripErrorKind::Unsupported, message));
+        if let Some((offset, message, module)) = self.error {
+            let error = StripError::at(self.source, offset as usize, StripErrorKind::Unsupported, message);
+            return Err(StripError { module, ..error });
         }
+        let (source, gives) = (self.source, self.gives);
         match self.edits.finish() {
-            Ok((code, columns_moved)) => Ok(Stripped { code, columns_moved }),
-            Err(error) => Err(StripError::syntax(self.source, error.utf8_error().valid_up_to(), "cannot be converted")),
+            Ok(Edited { code, moved, insertions }) => Ok(Stripped { code, columns_moved: moved, insertions, gives }),
+            Err(error) => Err(StripError::syntax(source, error.utf8_error().valid_up_to(), "cannot be converted")),
         }
     }
 
     /// Refuses the source for what is at `span`.
     pub(crate) fn refuse(&mut self, span: Span, message: impl Into<String>) {
-        if self.error.as_ref().is_none_or(|(start, _)| span.start < *start) {
-            self.error = Some((span.start, message.into()));
+        if self.error.as_ref().is_none_or(|(start, ..)| span.start < *start) {
+            self.error = Some((span.start, message.into(), None));
+        }
+    }
+
+    /// Refuses the source for a module that it needs.
+    pub(crate) fn refuse_module(&mut self, span: Span, module: &str) {
+        if self.error.as_ref().is_none_or(|(start, ..)| span.start < *start) {
+            let shown = module.escape_debug();
+            let message = format!("`{shown}` can not be imported: there are no modules here");
+            self.error = Some((span.start, message, Some(module.to_owned())));
         }
     }
 
@@ -257,10 +272,18 @@ impl<'a> Visit<'a> for Eraser<'_, 'a> {
         if declaration.import_kind == ImportOrExportKind::Value {
             self.refuse_in_script(declaration.span);
         }
+        if self.is_loose() && declaration.specifiers.is_none() {
+            self.refuse_module(declaration.span, declaration.source.value.as_str());
+        }
     }
 
     fn visit_export_declaration(&mut self, export: &ExportDeclaration<'a>) {
         self.refuse_in_script(export.span);
+        if self.is_loose() {
+            self.edits.blank(Span::new(export.span.start, export.declaration.span().start));
+            self.visit_declaration(&export.declaration);
+            return;
+        }
         match &export.declaration {
             Declaration::TSEnumDeclaration(declaration) => self.enum_declaration(declaration, Some(export.span)),
             declaration => self.visit_declaration(declaration),
@@ -269,16 +292,27 @@ impl<'a> Visit<'a> for Eraser<'_, 'a> {
 
     fn visit_export_named_declaration(&mut self, export: &ExportNamedDeclaration<'a>) {
         self.refuse_in_script(export.span);
+        if self.is_loose() {
+            self.edits.blank(export.span);
+            self.edits.separate(export.span, export.span.end, false);
+            return;
+        }
         self.export_names(&export.specifiers);
     }
 
     fn visit_export_from_declaration(&mut self, export: &ExportFromDeclaration<'a>) {
         self.refuse_in_script(export.span);
+        if self.is_loose() {
+            self.refuse_module(export.span, export.source.value.as_str());
+        }
         self.export_names_from(&export.specifiers);
     }
 
     fn visit_export_all_declaration(&mut self, export: &ExportAllDeclaration<'a>) {
         self.refuse_in_script(export.span);
+        if self.is_loose() {
+            self.refuse_module(export.span, export.source.value.as_str());
+        }
     }
 
     fn visit_export_default_declaration(&mut self, export: &ExportDefaultDeclaration<'a>) {

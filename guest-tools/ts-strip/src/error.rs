@@ -14,6 +14,8 @@ pub struct StripError {
     pub column: u32,
     /// What is wrong and what to do about it, in one line, without the place.
     pub message: String,
+    /// The module that it can not have, if that is the problem.
+    pub module: Option<String>,
 }
 
 /// The kinds of [`StripError`].
@@ -39,7 +41,7 @@ impl StripError {
 
     pub(crate) fn at(source: &str, offset: usize, kind: StripErrorKind, message: impl Into<String>) -> Self {
         let (line, column) = place(source, offset);
-        Self { kind, line, column, message: message.into() }
+        Self { kind, line, column, message: message.into(), module: None }
     }
 
     pub(crate) fn syntax(source: &str, offset: usize, message: impl Into<String>) -> Self {
@@ -51,7 +53,7 @@ impl StripError {
             "the source has {bytes} bytes, more than the {} that are read; split it into modules",
             crate::MAX_BYTES
         );
-        Self { kind: StripErrorKind::Limit, line: 1, column: 1, message }
+        Self { kind: StripErrorKind::Limit, line: 1, column: 1, message, module: None }
     }
 
     /// The first error among what the parser reports.

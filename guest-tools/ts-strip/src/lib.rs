@@ -14,6 +14,7 @@ mod enums;
 mod erase;
 mod error;
 mod expressions;
+mod loose;
 mod modules;
 mod nesting;
 mod statements;
@@ -41,6 +42,9 @@ pub enum SourceKind {
     Module,
     /// The body of an async function: `await` and `return` at the top, no `import` and `export` declarations.
     ScriptBody,
+    /// The same as models write it: its value is that of the last expression where nothing says `return`, what is only a
+    /// function is called, and `export` says nothing. There are no modules.
+    LooseBody,
 }
 
 /// What language the source is in.
@@ -74,6 +78,12 @@ impl Options {
         Self { kind: SourceKind::ScriptBody, language: Language::TypeScript }
     }
 
+    /// The same as models write it.
+    #[must_use]
+    pub const fn loose_body() -> Self {
+        Self { kind: SourceKind::LooseBody, language: Language::TypeScript }
+    }
+
     /// The same for JavaScript.
     #[must_use]
     pub const fn javascript(mut self) -> Self {
@@ -90,6 +100,32 @@ pub struct Stripped {
     /// Whether code was generated, so that on some lines columns differ from those of the source. Without it the code
     /// has the length of the source, in bytes and in UTF-16 units.
     pub columns_moved: bool,
+    /// Where something was put in without anything going away for it, in the order of the source.
+    pub insertions: Vec<Insertion>,
+    /// Where the value of a [`SourceKind::LooseBody`] comes from.
+    pub gives: Gives,
+}
+
+/// A text that was put into a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Insertion {
+    /// The line, from 1.
+    pub line: u32,
+    /// How many bytes of the source's line come before it.
+    pub column: u32,
+    /// Its length in bytes.
+    pub bytes: u32,
+}
+
+/// Where the value of a script comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gives {
+    /// From its own `return`, or there is none.
+    WhatItReturns,
+    /// From its last expression.
+    LastExpression,
+    /// From the function that is all of it.
+    Function,
 }
 
 /// Takes the types out of `source`.
@@ -109,7 +145,7 @@ pub fn strip(source: &str, options: Options) -> Result<Stripped, StripError> {
     };
     let parsed = Parser::new(&allocator, source, source_type.with_module(true))
         .with_options(ParseOptions {
-            allow_return_outside_function: options.kind == SourceKind::ScriptBody,
+            allow_return_outside_function: options.kind != SourceKind::Module,
             ..ParseOptions::default()
         })
         .parse();
@@ -124,6 +160,11 @@ pub fn strip(source: &str, options: Options) -> Result<Stripped, StripError> {
     let stripped = eraser.finish()?;
     Ok(match options.language {
         Language::TypeScript => stripped,
-        Language::JavaScript => Stripped { code: source.to_owned(), columns_moved: false },
+        Language::JavaScript => Stripped {
+            code: source.to_owned(),
+            columns_moved: false,
+            insertions: Vec::new(),
+            gives: Gives::WhatItReturns,
+        },
     })
 }

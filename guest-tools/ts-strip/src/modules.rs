@@ -112,6 +112,9 @@ impl<'a> Eraser<'_, 'a> {
                 !is_type_specifier(specifier) && self.values_used.contains(&specifier.local().name.as_str())
             };
             let (kept, gone): (Vec<_>, Vec<_>) = specifiers.iter().partition(|specifier| stays(specifier));
+            if self.is_loose() && import.import_kind == ImportOrExportKind::Value && !kept.is_empty() {
+                self.refuse_module(import.span, import.source.value.as_str());
+            }
             if import.import_kind == ImportOrExportKind::Type || kept.is_empty() {
                 self.edits.blank(import.span);
                 self.edits.separate(import.span, import.span.end, false);

@@ -38,7 +38,7 @@ impl<'a> Eraser<'_, 'a> {
     }
 
     /// Whether a statement has no meaning at run time. Imports are looked at when all uses are known.
-    fn is_erased(&self, statement: &Statement<'a>) -> bool {
+    pub(crate) fn is_erased(&self, statement: &Statement<'a>) -> bool {
         match statement {
             Statement::ExportDeclaration(export) => declaration_is_erased(&export.declaration),
             Statement::ExportDefaultDeclaration(export) => match &export.declaration {

@@ -1,7 +1,7 @@
 //! Cases side by side: TypeScript, and the JavaScript it becomes. Trailing blanks are cut for the eye; the other tests
 //! look at them.
 
-use atoll_ts_strip::{Options, strip};
+use atoll_ts_strip::{Gives, Options, strip};
 
 fn table(options: Options, cases: &[&str]) -> String {
     let mut text = String::new();
@@ -203,4 +203,35 @@ fn a_script_body_may_await_and_return_but_not_import() {
 fn javascript_is_checked_and_left_alone() {
     let cases = ["import { a } from \"m\"; f(a<b>(c));", "let a: T;", "@d class A {}", "let a = ;"];
     insta::assert_snapshot!(table(Options::module().javascript(), &cases));
+}
+
+#[test]
+fn a_script_as_models_write_it_gives_what_it_means() {
+    let cases = [
+        "1 + 1",
+        "const a: number = 1;\na as number;",
+        "'a text'",
+        "async () => {\n  return 1;\n}",
+        "(async (): Promise<number> => 1);",
+        "async function main(): Promise<void> {\n  await 0;\n}",
+        "async function main() { await 0; }\nmain();",
+        "export default async function () { return 1 }",
+        "export default async () => 1",
+        "export const a = 1;\nexport { a };\na",
+        "if (a) return 1;\nb()",
+        "const f = () => { return 1 };\nf()",
+        "interface A { b: 1 }\n() => 1",
+        "import type { T } from \"t\";\nimport { U } from \"u\";\nconst a: U = 1; return a;",
+        "import fs from \"fs\";\nfs.read()",
+        "export * from \"all\"",
+        "function* all() { yield 1 }",
+        "let a = 1",
+        "a(), b()",
+        "label: for (;;) { break label }",
+    ];
+    insta::assert_snapshot!(table(Options::loose_body(), &cases));
+    let stripped = strip("ab;\n  é(1) as T", Options::loose_body()).unwrap();
+    assert_eq!(stripped.code, "ab;\n  return (é(1)     )");
+    let at: Vec<(u32, u32, u32)> = stripped.insertions.iter().map(|it| (it.line, it.column, it.bytes)).collect();
+    assert_eq!((at, stripped.gives), (vec![(2, 2, 8), (2, 12, 1)], Gives::LastExpression));
 }
