@@ -17,7 +17,7 @@ impl Sandbox {
         let mut plugins: Vec<String> =
             list.as_array().unwrap().iter().map(|tool| tool["plugin"].as_str().unwrap().to_owned()).collect();
         plugins.dedup();
-        plugins.drain(..plugins.iter().position(|plugin| plugin == "tool-search").unwrap() + 1);
+        plugins.drain(..plugins.iter().position(|plugin| plugin == "codemode").unwrap() + 1);
         plugins
     }
 

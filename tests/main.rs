@@ -14,6 +14,7 @@ mod audit_log;
 mod bash_reports;
 mod bash_sandbox;
 mod bash_tool;
+mod codemode;
 mod codemode_command;
 mod codemode_declarations;
 mod command_line;

@@ -19,7 +19,7 @@ fn tools(sandbox: &Sandbox, options: &[&str]) -> Vec<(String, String)> {
     let list = sandbox.atoll().args(["tool", "list", "--json"]).args(options).run().ok().json();
     let text = |tool: &Value, key: &str| tool[key].as_str().unwrap().to_owned();
     let all = list.as_array().unwrap().iter().map(|tool| (text(tool, "name"), text(tool, "plugin")));
-    all.skip_while(|(_, plugin)| plugin != "tool-search").skip(1).collect()
+    all.skip_while(|(_, plugin)| plugin != "codemode").skip(1).collect()
 }
 
 #[test]

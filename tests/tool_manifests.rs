@@ -12,7 +12,7 @@ fn manifest(name: &str) -> toml::Table {
 
 /// Its capabilities without the reasons.
 fn wants(name: &str) -> Value {
-    let known = ["name", "version", "description", "contract", "limits", "replaceable", "claims"];
+    let known = ["name", "version", "description", "contract", "limits", "runs-scripts", "replaceable", "claims"];
     let mut wants = serde_json::to_value(manifest(name)).unwrap();
     let wants = wants.as_object_mut().unwrap();
     wants.retain(|key, _| !known.contains(&key.as_str()));
@@ -46,6 +46,7 @@ fn each_tool_asks_for_the_least() {
         ("write", &write),
         ("bash", &json!({"process": [{"program": "*"}]})),
         ("tool-search", &json!({"table": {}})),
+        ("codemode", &json!({"table": {}})),
     ] {
         assert_eq!(wants(name), *expected, "{name}");
     }

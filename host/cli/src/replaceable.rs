@@ -26,7 +26,7 @@ use crate::{
 /// What loads tools that are not declared. It is declared itself where there are any.
 const FINDER: &str = "tool_search";
 /// Built-in extensions of versions to come. Saying that they are not wanted is no mistake.
-const TO_COME: [&str; 2] = ["mcp", "codemode"];
+const TO_COME: [&str; 1] = ["mcp"];
 
 /// The built-in extensions that give way. Clones share them.
 #[derive(Clone)]

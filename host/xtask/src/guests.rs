@@ -47,7 +47,11 @@ fn images(workspace: &Workspace, guests: &[Guest], profile: Profile) -> Result<(
     host_binary(workspace, profile, "atoll-aot")?;
     let mut command = std::process::Command::new(workspace.binary(profile, "atoll-aot"));
     command.current_dir(&workspace.root).arg("--out").arg(workspace.guest_target().join("images"));
-    for guest in guests.iter().filter(|guest| guest.built_in) {
+    let built_in = || guests.iter().filter(|guest| guest.built_in);
+    for name in built_in().filter(|guest| guest.pre_initialised).filter_map(|guest| guest.directory.file_name()) {
+        command.arg("--pre-initialise").arg(name);
+    }
+    for guest in built_in() {
         let mut pair = OsString::from(&guest.directory);
         pair.push("=");
         pair.push(&guest.wasm);

@@ -39,6 +39,8 @@ pub(crate) struct Guest {
     pub(crate) wasm: PathBuf,
     /// It becomes part of the program; the others are for tests.
     pub(crate) built_in: bool,
+    /// It is started when it is built, so that a call finds it begun.
+    pub(crate) pre_initialised: bool,
 }
 
 /// The workspace around the current directory.
@@ -124,6 +126,7 @@ impl Workspace {
                     package: package.name.to_string(),
                     directory: package.manifest_path.as_std_path().parent()?.to_path_buf(),
                     wasm: built.join(format!("{}.wasm", library.name.replace('-', "_"))),
+                    pre_initialised: package.metadata["atoll"]["pre-initialise"] == true,
                     built_in: !NOT_BUILT_IN.iter().any(|directory| is_below(&self.root, package, directory)),
                 })
             })

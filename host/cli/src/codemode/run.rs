@@ -4,7 +4,7 @@ use std::{io::Read as _, path::Path, process::ExitCode, time::Instant};
 
 use anyhow::{Context as _, anyhow};
 use atoll_agent::{Pipeline, pipeline::Bounds};
-use atoll_table::{Content, names::matches_pattern, tool::Exposure};
+use atoll_table::{Content, Origin, names::matches_pattern, tool::Exposure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 
@@ -68,7 +68,9 @@ fn read(file: &Path) -> anyhow::Result<String> {
 /// The call that runs the script.
 fn call(pipeline: &Pipeline, script: &ScriptArguments, code: &str) -> anyhow::Result<Call> {
     let (runs, reachable) = pipeline.table(|table| {
-        let runs = table.tools().iter().find(|entry| entry.runs_scripts && entry.tool.exposure != Exposure::Hidden);
+        let runs = table.tools().iter().filter(|entry| entry.runs_scripts && entry.tool.exposure != Exposure::Hidden);
+        // What the user brought counts before what is part of the program.
+        let runs = runs.min_by_key(|entry| entry.origin == Origin::Builtin);
         let reachable: Vec<String> = table
             .callable(|entry, active| {
                 atoll_table::reach::may_reach(atoll_table::Caller::Script, entry.tool.exposure, active)

@@ -1,8 +1,8 @@
 //! The build's compiler of built-in plugins: turns each guest's component into an image for any machine of this
 //! architecture, and lays it where the binary's build embeds it from, with its manifest and with what it says of itself.
 //!
-//! Usage: `atoll-aot --out DIR GUEST_DIR=COMPONENT …`. An image whose component and settings have not changed is
-//! left alone. Each plugin is asked anew what it is: an answer must never outlive the image or the program that it came
+//! Usage: `atoll-aot --out DIR [--pre-initialise NAME]… GUEST_DIR=COMPONENT …`. The guests that are named are started
+//! before they are compiled. An image whose component and settings have not changed is left alone. Each plugin is asked anew what it is: an answer must never outlive the image or the program that it came
 //! from.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program of the build")]
@@ -15,7 +15,8 @@ use std::{
 };
 
 use atoll_caps::Digest;
-use atoll_engine::{Builtin, Places, PluginHost, Purpose};
+use atoll_engine::{Builtin, PRE_INIT_VERSION, Places, PluginHost, Purpose, pre_initialise};
+use tokio::runtime::Runtime;
 use wasmtime::Engine;
 
 fn main() -> ExitCode {
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: atoll-aot --out DIR GUEST_DIR=COMPONENT …";
+    let usage = "usage: atoll-aot --out DIR [--pre-initialise NAME]… GUEST_DIR=COMPONENT …";
     if arguments.next().as_deref() != Some("--out") {
         return Err(usage.to_owned());
     }
@@ -41,9 +42,17 @@ fn run() -> Result<(), String> {
     let host = host(&out)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no threads to run plugins on: {error}"))?;
-    for pair in arguments {
+    let mut begun = Vec::new();
+    while let Some(pair) = arguments.next() {
+        if pair == "--pre-initialise" {
+            begun.push(arguments.next().ok_or(usage)?);
+            continue;
+        }
         let (folder, component) = pair.split_once('=').ok_or(usage)?;
-        let name = compile(&engine, &out, Path::new(folder), Path::new(component))?;
+        let (folder, component) = (Path::new(folder), Path::new(component));
+        let name = folder.file_name().and_then(|name| name.to_str()).ok_or("a guest's folder has no name")?.to_owned();
+        let begins = begun.contains(&name).then_some(&runtime);
+        compile(&engine, &out, folder, component, &name, begins)?;
         runtime.block_on(describe(&host, &out, &name))?;
         kept.push(name);
     }
@@ -51,28 +60,40 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Compiles one guest; the name of its image.
-fn compile(engine: &Engine, out: &Path, folder: &Path, component: &Path) -> Result<String, String> {
-    let name = folder.file_name().and_then(|name| name.to_str()).ok_or("a guest's folder has no name")?.to_owned();
+/// Compiles one guest to the image `name`, begun before if there is something to run it on.
+fn compile(
+    engine: &Engine,
+    out: &Path,
+    folder: &Path,
+    component: &Path,
+    name: &str,
+    begins: Option<&Runtime>,
+) -> Result<(), String> {
     let wasm = fs::read(component).map_err(|error| format!("{}: {error}", component.display()))?;
     let manifest_path = folder.join("plugin.toml");
     let manifest =
         fs::read_to_string(&manifest_path).map_err(|error| format!("{}: {error}", manifest_path.display()))?;
     atoll_caps::Manifest::parse(&manifest, &manifest_path.to_string_lossy()).map_err(|error| error.to_string())?;
     write_if_changed(&out.join(format!("{name}.toml")), manifest.as_bytes())?;
-    let stamp = format!("{} {}", Digest::of(&wasm).as_str(), settings(engine));
+    let how = if begins.is_some() { PRE_INIT_VERSION } else { "plain" };
+    let stamp = format!("{} {} {how}", Digest::of(&wasm).as_str(), settings(engine));
     let stamp_path = out.join(format!("{name}.stamp"));
     let image_path = out.join(format!("{name}.image"));
     if image_path.exists() && fs::read_to_string(&stamp_path).is_ok_and(|old| old == stamp) {
-        return Ok(name);
+        return Ok(());
     }
     println!("compiling {name} ({} KiB)", wasm.len() >> 10);
+    let wasm = match begins {
+        Some(runtime) => {
+            runtime.block_on(pre_initialise(&wasm)).map_err(|error| format!("{}: {error}", component.display()))?
+        }
+        None => wasm,
+    };
     // If this stops half-way, nothing can be embedded that does not belong together.
     let _ = fs::remove_file(out.join(format!("{name}.json")));
     let image = engine.precompile_component(&wasm).map_err(|error| format!("{}: {error:#}", component.display()))?;
     write_if_changed(&image_path, &image)?;
-    write_if_changed(&stamp_path, stamp.as_bytes())?;
-    Ok(name)
+    write_if_changed(&stamp_path, stamp.as_bytes())
 }
 
 /// What plugins are asked in. They may use nothing while they describe themselves, so none of the places is looked at.

@@ -1,0 +1,387 @@
+//! One script, from its first line to its result.
+//!
+//! Everything of it that hangs on the host (calls, the one sleep) is held by the driver in here and dropped with it, so that
+//! nothing of it is left when the result is given.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use atoll_js::rquickjs::{Ctx, Result as ScriptResult, Value};
+use atoll_js::{Body, Ending, ScriptError, ScriptErrorKind};
+use atoll_plugin::{Error, ToolOutput};
+use futures::StreamExt as _;
+use futures::channel::oneshot;
+use futures::future::{Either, LocalBoxFuture, select};
+use futures::stream::FuturesUnordered;
+use serde_json::json;
+
+use crate::calls::{Calls, Gate};
+use crate::failure::{self, Limit};
+use crate::names::Names;
+use crate::options::Options;
+use crate::output::{Full, Output};
+use crate::realm::{self, MEMORY, Realm};
+use crate::sleeps::Sleeps;
+use crate::source::{self, Prepared};
+use crate::store::Store;
+use crate::{bridge, host};
+
+/// How long before the host would end it a script is ended, so that it ends with its output; in milliseconds. Less where it is
+/// not allowed much.
+const BEFORE: u64 = 250;
+/// How long what a script did not wait for may take once its body has ended.
+const REST: Duration = Duration::from_secs(10);
+/// Whoever looks on is shown something new at most this often, in nanoseconds.
+const SHOWN_EVERY: u64 = 100 * MILLISECOND;
+/// The longest result that is handed on as data too, in bytes.
+const STRUCTURED: usize = 1 << 20;
+/// In nanoseconds.
+const MILLISECOND: u64 = 1_000_000;
+
+/// A script that runs.
+pub(crate) struct Run {
+    pub(crate) id: String,
+    begun: u64,
+    options: Options,
+    ending: Ending,
+    limit: Cell<Option<Limit>>,
+    /// Computing that it may do, in milliseconds.
+    cpu_ms: u64,
+    /// How long it may take, in milliseconds.
+    wall_ms: Option<u64>,
+    /// Nanoseconds that were spent computing before now, and since when there is more of it.
+    computed: Cell<u64>,
+    computing_since: Cell<Option<u64>>,
+    output: RefCell<Output>,
+    /// What the body returned, as the model reads it, and as data.
+    returned: RefCell<(Option<String>, Option<String>)>,
+    /// It only counts if nothing else was said, to the very end.
+    only_if_silent: Cell<bool>,
+    shown_at: Cell<u64>,
+    pub(crate) calls: RefCell<Calls>,
+    pub(crate) gate: Rc<Gate>,
+    /// What waits for the host and is not driven yet.
+    fresh: RefCell<Vec<LocalBoxFuture<'static, ()>>>,
+    sleeps: RefCell<Sleeps>,
+    pub(crate) store: RefCell<Store>,
+    /// What can be called, and when that was asked.
+    names: RefCell<Option<(u64, Rc<Names>)>>,
+}
+
+impl Run {
+    fn new(id: String, options: Options, ending: Ending) -> Rc<Self> {
+        let (cpu_ms, wall_ms) = host::left(&id);
+        let before = |milliseconds: u64| milliseconds - BEFORE.min(milliseconds / 4);
+        let own = options.timeout_ms.map(u64::from);
+        Rc::new(Self {
+            id,
+            begun: host::monotonic(),
+            cpu_ms: before(cpu_ms),
+            wall_ms: own.into_iter().chain(wall_ms.map(before)).min(),
+            ending,
+            limit: Cell::new(None),
+            computed: Cell::new(0),
+            computing_since: Cell::new(None),
+            output: RefCell::default(),
+            returned: RefCell::default(),
+            only_if_silent: Cell::new(false),
+            shown_at: Cell::new(0),
+            calls: RefCell::default(),
+            gate: Gate::new(options.max_parallel_calls as usize),
+            options,
+            fresh: RefCell::default(),
+            sleeps: RefCell::default(),
+            store: RefCell::default(),
+            names: RefCell::default(),
+        })
+    }
+
+    /// Milliseconds since it began.
+    #[allow(clippy::cast_precision_loss, reason = "what is lost is less than a nanosecond for a hundred days")]
+    pub(crate) fn elapsed_ms(&self) -> f64 {
+        host::monotonic().saturating_sub(self.begun) as f64 / 1e6
+    }
+
+    /// Ready after so long, a millisecond at least: what is due at once, again and again, would let nothing else come in.
+    pub(crate) fn sleep(&self, duration: Duration) -> oneshot::Receiver<()> {
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(MILLISECOND);
+        self.sleeps.borrow_mut().add(host::monotonic().saturating_add(nanoseconds))
+    }
+
+    /// Has the driver bring something to its end; `None` comes out if the script is over before.
+    pub(crate) fn ask<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> oneshot::Receiver<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.fresh.borrow_mut().push(Box::pin(async move {
+            // Nobody waits for it once the script is over.
+            let _ = sender.send(work.await);
+        }));
+        receiver
+    }
+
+    /// Adds to the output. Too much of it ends the script; gives whether it did not.
+    pub(crate) fn say(&self, what: impl FnOnce(&mut Output) -> Result<(), Full>) -> bool {
+        if self.ending.is_over() {
+            return false;
+        }
+        let said = what(&mut self.output.borrow_mut());
+        if said.is_err() {
+            self.end_at(Limit::Output);
+        }
+        said.is_ok()
+    }
+
+    pub(crate) fn note(&self, note: String) {
+        self.output.borrow_mut().note(note);
+    }
+
+    fn end_at(&self, limit: Limit) {
+        if self.limit.get().is_none() {
+            self.limit.set(Some(limit));
+        }
+        self.ending.interrupt();
+    }
+
+    /// Asked by the engine every few thousand steps.
+    pub(crate) fn has_to_stop(&self) -> bool {
+        let now = host::monotonic();
+        self.look_at_limits(now);
+        self.show(now);
+        self.limit.get().is_some()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.wall_ms.map(|limit| self.begun.saturating_add(limit.saturating_mul(MILLISECOND)))
+    }
+
+    fn look_at_limits(&self, now: u64) {
+        if self.deadline().is_some_and(|deadline| now >= deadline) {
+            self.end_at(Limit::Timeout(self.wall_ms.unwrap_or(0)));
+        }
+        let computing = self.computing_since.get().map_or(0, |since| now.saturating_sub(since));
+        if self.computed.get().saturating_add(computing) >= self.cpu_ms.saturating_mul(MILLISECOND) {
+            self.end_at(Limit::Cpu(self.cpu_ms));
+        }
+    }
+
+    /// Shows what there is, if that is new and not too soon.
+    fn show(&self, now: u64) {
+        let Ok(mut output) = self.output.try_borrow_mut() else { return };
+        if now < self.shown_at.get().saturating_add(SHOWN_EVERY) || !output.take_changed() {
+            return;
+        }
+        self.shown_at.set(now);
+        let mut text = output.last();
+        let calls = self.calls.borrow();
+        let running = calls.under_way();
+        if !running.is_empty() {
+            let shown: Vec<&str> = running.iter().take(5).copied().collect();
+            text.push_str(&format!("\n({} of {} calls running: {}", running.len(), calls.len(), shown.join(", ")));
+            text.push_str(if running.len() > shown.len() { ", …)" } else { ")" });
+        }
+        host::show(&self.id, text);
+    }
+
+    /// The tools that can be called. They are asked for again if one is not among them, and the last time is a while ago.
+    pub(crate) fn names(&self, again: bool) -> Result<Rc<Names>, Error> {
+        let now = host::monotonic();
+        if let Some((asked, names)) = &*self.names.borrow()
+            && !(again && now > asked.saturating_add(10 * MILLISECOND))
+        {
+            return Ok(Rc::clone(names));
+        }
+        let names = Rc::new(host::callable(&self.id)?);
+        *self.names.borrow_mut() = Some((now, Rc::clone(&names)));
+        Ok(names)
+    }
+}
+
+/// Runs a script as the call `id`.
+///
+/// # Errors
+/// The component is broken. A script that fails is an output that says so.
+pub(crate) async fn run(id: String, prepared: Prepared) -> Result<ToolOutput, Error> {
+    let realm = realm::warm()?;
+    let run = Run::new(id, prepared.options, realm.engine.ending());
+    realm.world.begin(&run);
+    let ended = drive(&realm, &run, body(&realm, &run, &prepared)).await;
+    realm.world.end();
+    Ok(result(&run, ended))
+}
+
+/// Runs the body and all that it leaves behind.
+async fn body(realm: &Realm, run: &Rc<Run>, prepared: &Prepared) -> Result<(), ScriptError> {
+    let body =
+        Body { name: source::NAME, code: &prepared.code, text: &prepared.text, insertions: &prepared.insertions };
+    let (own, world) = (Rc::clone(run), Rc::clone(&realm.world));
+    let only_if_silent = prepared.is_last_expression;
+    let taken = Taken { run: own, world, only_if_silent };
+    realm.engine.run_body_with(&body, |ctx, value| taken.take(ctx, value)).await?;
+    let late = run.sleep(REST);
+    match select(pin!(realm.engine.drain()), late).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right(_) => {
+            run.note(format!("What the script did not wait for was stopped after {} s.", REST.as_secs()));
+            Ok(())
+        }
+    }
+}
+
+/// Takes what a body returns.
+struct Taken {
+    run: Rc<Run>,
+    world: Rc<realm::World>,
+    only_if_silent: bool,
+}
+
+impl Taken {
+    fn take<'js>(self, ctx: &Ctx<'js>, value: Value<'js>) -> ScriptResult<()> {
+        if value.is_undefined() {
+            return Ok(());
+        }
+        self.run.only_if_silent.set(self.only_if_silent);
+        let shown = bridge::shown(ctx, &self.world, value.clone())?;
+        let structured = if shown.len() > STRUCTURED {
+            None
+        } else {
+            // What has no form as data is text alone.
+            bridge::as_json(ctx, value).filter(|json| json.len() <= STRUCTURED)
+        };
+        *self.run.returned.borrow_mut() = (Some(shown), structured);
+        Ok(())
+    }
+}
+
+/// Drives the engine, the calls and the timers, until the script is over.
+async fn drive(
+    realm: &Realm,
+    run: &Rc<Run>,
+    script: impl Future<Output = Result<(), ScriptError>>,
+) -> Result<(), ScriptError> {
+    let mut script = pin!(script);
+    let mut asked: FuturesUnordered<LocalBoxFuture<'static, ()>> = FuturesUnordered::new();
+    let mut alarm: Option<(u64, LocalBoxFuture<'static, ()>)> = None;
+    let ending = realm.engine.ending();
+    poll_fn(|context| {
+        loop {
+            let begun = host::monotonic();
+            run.computing_since.set(Some(begun));
+            let polled = script.as_mut().poll(context);
+            let now = host::monotonic();
+            run.computing_since.set(None);
+            run.computed.set(run.computed.get().saturating_add(now.saturating_sub(begun)));
+            if let Poll::Ready(ended) = polled {
+                return Poll::Ready(ended);
+            }
+            asked.extend(run.fresh.take());
+            let mut went_on = false;
+            while let Poll::Ready(Some(())) = asked.poll_next_unpin(context) {
+                went_on = true;
+            }
+            let now = host::monotonic();
+            let was_over = ending.is_over();
+            run.look_at_limits(now);
+            went_on |= !was_over && ending.is_over();
+            went_on |= run.sleeps.borrow_mut().wake(now);
+            run.show(now);
+            if went_on {
+                continue;
+            }
+            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).min();
+            if alarm.as_ref().map(|(due, _)| *due) != due {
+                alarm = due.map(|due| {
+                    // Rounded up, so that it is due when it rings.
+                    let milliseconds = due.saturating_sub(now).div_ceil(MILLISECOND);
+                    (due, Box::pin(host::sleep(milliseconds)) as LocalBoxFuture<'static, ()>)
+                });
+            }
+            let rang = alarm.as_mut().is_some_and(|(_, ringing)| ringing.as_mut().poll(context).is_ready());
+            if !rang {
+                return Poll::Pending;
+            }
+            alarm = None;
+        }
+    })
+    .await
+}
+
+/// The result of a script.
+fn result(run: &Run, ended: Result<(), ScriptError>) -> ToolOutput {
+    let now = host::monotonic();
+    let mut calls = run.calls.borrow_mut();
+    let awaited: Vec<String> = calls.under_way().into_iter().map(str::to_owned).collect();
+    let stopped = calls.stop(now);
+    let mut output = run.output.take();
+    let (mut returned, mut structured) = run.returned.take();
+    if run.only_if_silent.get() && !output.is_empty() {
+        (returned, structured) = (None, None);
+    }
+    let mut limit = run.limit.get();
+    let error = match ended {
+        Err(error) if error.kind == ScriptErrorKind::Ended => None,
+        ended => ended.err(),
+    };
+    if let Some(text) = returned
+        && output.text(text).is_err()
+    {
+        limit = limit.or(Some(Limit::Output));
+    }
+    if error.is_none() && !stopped.is_empty() {
+        output.note(format!("Stopped with the script: {}.", short_list(&stopped)));
+    }
+    limit = limit.or(match error.as_ref().map(|error| error.kind) {
+        Some(ScriptErrorKind::Memory) => Some(Limit::Memory(MEMORY)),
+        Some(ScriptErrorKind::Stack) => Some(Limit::Stack),
+        _ => None,
+    });
+    let error = error.or_else(|| limit.map(|_| ScriptError::interrupted()));
+    let awaited: Vec<&str> = awaited.iter().take(5).map(String::as_str).collect();
+    if error.is_none() {
+        for (key, json) in run.store.borrow().changes() {
+            if let Err(error) = host::keep(&run.id, key, json) {
+                output.note(format!("The value of {key:?} was not stored: {}", error.message()));
+            }
+        }
+    }
+    host::shape(&run.id, run.options.max_output_tokens.saturating_mul(4));
+    let failure = error.as_ref().map(|error| failure::said(error, limit, &awaited, &calls.done()));
+    let seconds = Duration::from_nanos(now.saturating_sub(run.begun)).as_secs_f64();
+    let made = match calls.len() {
+        0 => String::new(),
+        1 => ", 1 call".to_owned(),
+        many => format!(", {many} calls"),
+    };
+    let status = match failure {
+        None => format!("Completed in {seconds:.2} s{made}."),
+        Some(_) => format!("Failed after {seconds:.2} s{made}."),
+    };
+    let is_error = failure.is_some();
+    let (content, parts) = output.into_content(status, failure);
+    let (records, omitted) = calls.details(&run.id);
+    let mut details = json!({"calls": records, "parts": parts});
+    if let Some(fields) = details.as_object_mut() {
+        if omitted > 0 {
+            fields.insert("callsOmitted".to_owned(), omitted.into());
+        }
+        if let Some(limit) = limit {
+            fields.insert("limit".to_owned(), limit.name().into());
+        }
+    }
+    ToolOutput {
+        content,
+        details: Some(details.to_string()),
+        structured: structured.filter(|_| !is_error),
+        is_error,
+        terminate: false,
+        usage: None,
+    }
+}
+
+fn short_list(names: &[String]) -> String {
+    const MOST: usize = 10;
+    let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > MOST { format!("{shown} and {} more", names.len() - MOST) } else { shown }
+}

@@ -1,0 +1,136 @@
+// `tools`, and looking for what there is.
+(native, shared) => {
+  const { stringify, parse } = JSON;
+  const { here, from, kind, NotFoundError } = shared;
+  const { ToolError } = globalThis;
+  const LOOKED_AT = 10000;
+
+  // Where JSON ends in these values; none if it does not.
+  const culprit = (value, path, above, count) => {
+    if (typeof value === "bigint") return `${path} is a BigInt`;
+    if (typeof value !== "object" || value === null || (count.left -= 1) < 0) return undefined;
+    if (above.includes(value)) return `${path} is one of the objects that it is in`;
+    for (const key of Object.keys(value)) {
+      const property = Object.getOwnPropertyDescriptor(value, key);
+      if (!property || !("value" in property)) continue;
+      const found = culprit(property.value, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, [...above, value], count);
+      if (found) return found;
+    }
+    return undefined;
+  };
+  const serialised = (name, args) => {
+    if (args === undefined) return "{}";
+    if (typeof args !== "object" || args === null || Array.isArray(args)) {
+      throw new TypeError(`the tool ${name} takes one object, not ${kind(args)}`);
+    }
+    let json;
+    try {
+      json = stringify(args);
+    } catch (error) {
+      let found;
+      try {
+        found = culprit(args, "arguments", [], { left: LOOKED_AT });
+      } catch {
+        // What the script throws while it is looked at is no better than what it threw before.
+      }
+      if (found) throw new TypeError(`the arguments of ${name} can not be written as JSON: ${found}`);
+      throw error;
+    }
+    if (typeof json !== "string" || json[0] !== "{") {
+      throw new TypeError(`the arguments of ${name} are no object as JSON`);
+    }
+    return json;
+  };
+
+  const settled = (answer, name, stack) => {
+    if (answer[0] === "value") return answer[1];
+    const Kind = answer[1] === "not-found" ? NotFoundError : ToolError;
+    throw from(stack, new Kind(answer[2], name, answer[1], answer[3]));
+  };
+  const call = async (name, args) => {
+    const stack = here();
+    const json = serialised(name, args);
+    let answer;
+    try {
+      answer = await native.call(name, json);
+    } catch (error) {
+      throw from(stack, new ToolError(`the result of ${name} can not be read: ${error?.message}`, name, "failed"));
+    }
+    return settled(answer, name, stack);
+  };
+
+  const functions = new Map();
+  const find = (key) => {
+    const known = functions.get(key);
+    if (known) return known;
+    const found = native.find(key.toWellFormed());
+    if (!found) return undefined;
+    const [name, id] = found;
+    const made = Object.freeze({ [id](args) { return call(name, args); } }[id]);
+    functions.set(key, made);
+    return made;
+  };
+
+  const ABSENT = ["then", "toJSON", "constructor", "valueOf", "inspect", "nodeType", "$$typeof", "asymmetricMatch"];
+  const refuse = () => {
+    throw new TypeError("`tools` can not be changed");
+  };
+  const isCalled = "[object tools]";
+  const tools = new Proxy(Object.create(null), {
+    get(_, key) {
+      if (key === Symbol.toStringTag) return "tools";
+      if (typeof key === "symbol") return undefined;
+      const found = find(key);
+      if (found) return found;
+      if (key === "toString" || key === "toLocaleString") return () => isCalled;
+      if (ABSENT.includes(key)) return undefined;
+      throw new NotFoundError(native.missing(key.toWellFormed()), key, "not-found");
+    },
+    has: (_, key) => typeof key === "string" && find(key) !== undefined,
+    ownKeys: () => native.identifiers(),
+    getOwnPropertyDescriptor(_, key) {
+      const value = typeof key === "string" ? find(key) : undefined;
+      return value && { value, enumerable: true, configurable: true, writable: false };
+    },
+    set: refuse,
+    defineProperty: refuse,
+    deleteProperty: refuse,
+    setPrototypeOf: refuse,
+    preventExtensions: refuse,
+  });
+  // Not values, which would be looked at, and so asked for, when everything is frozen.
+  const lazy = (name, get) => Object.defineProperty(globalThis, name, { get, enumerable: true, configurable: false });
+  lazy("tools", () => tools);
+  let all;
+  lazy("ALL_TOOLS", () => (all ??= Object.freeze(parse(native.all()).map(Object.freeze))));
+
+  const MOST = 100;
+  const name = (value, what) => {
+    if (typeof value !== "string" || value === "") throw new TypeError(`${what} takes a name, not ${kind(value)}`);
+    return value.toWellFormed();
+  };
+  globalThis.searchTools = async (query, options = {}) => {
+    const stack = here();
+    if (typeof query !== "string") throw new TypeError(`searchTools takes words, not ${kind(query)}`);
+    if (typeof options !== "object" || options === null) throw new TypeError("searchTools takes {limit, namespace} behind the words");
+    const { limit = 8, namespace = null } = options;
+    if (!Number.isInteger(limit) || limit < 1 || limit > MOST) throw new TypeError(`limit is a whole number from 1 to ${MOST}`);
+    const group = namespace === null ? null : name(namespace, "namespace");
+    const found = settled(await native.search(query.toWellFormed(), limit, group), "searchTools", stack);
+    if (found.tools.length === 0 && found.waiting.length > 0) {
+      console.warn(`searchTools found nothing; these groups are still to come: ${found.waiting.join(", ")}`);
+    }
+    return found.tools;
+  };
+  globalThis.describeTool = async (wanted) => {
+    const stack = here();
+    const given = typeof wanted === "function" ? wanted.name : name(wanted, "describeTool");
+    const found = native.find(given);
+    if (!found) throw from(stack, new NotFoundError(native.missing(given), given, "not-found"));
+    return settled(await native.describe(found[0]), found[0], stack);
+  };
+  globalThis.describeNamespace = async (wanted) => {
+    const stack = here();
+    return settled(await native.group(name(wanted, "describeNamespace")), wanted, stack);
+  };
+}
