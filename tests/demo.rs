@@ -10,6 +10,9 @@ fn redacted(output: &str) -> String {
         .map(|line| match (line.split_once("atoll-demo-"), line.rsplit_once(" in ")) {
             (Some(_), _) => "A small project with a bug, in [folder]:".to_owned(),
             (_, Some((before, time))) if time.ends_with(" ms") => format!("{before} in [time]"),
+            (_, Some((before, time))) if before.ends_with("Completed") => {
+                format!("{before} in [time],{}", time.split_once(',').unwrap().1)
+            }
             _ => line.to_owned(),
         })
         .collect();

@@ -77,6 +77,7 @@ mod sdk_events;
 mod search_bounds;
 mod search_like_native;
 mod secrets;
+mod skills;
 mod smallest_tool;
 mod terminal_safety;
 mod threat_model;

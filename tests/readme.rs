@@ -64,6 +64,8 @@ fn every_command_in_the_readme_is_understood_hyper_mcp_44() {
         // A model whose server is not there: nothing leaves this machine, and the command line is all that counts.
         sandbox.model_at("http://127.0.0.1:1/v1");
         let words = split(&without_shell(&command));
+        // A script that can not be read is a command line that can not be understood.
+        words.iter().filter(|word| word.ends_with(".js")).for_each(|name| drop(sandbox.file(name, "return 1")));
         // A template such as `atoll plugin inspect FILE` is a command too, with a file that is not there.
         let run = sandbox.atoll().args(&words).run();
         assert_ne!(run.status.code(), Some(2), "`atoll {command}` is not understood: {run:#?}");
@@ -76,4 +78,24 @@ fn commands_are_found_in_code_blocks_only() {
     let text = "atoll not-this\n```sh\n$ atoll -p \"a | b\" | head   # c\nKEY=x atoll demo\ncargo xtask test\necho x | atoll -p y\n```\n";
     let found: Vec<Vec<String>> = commands(text).iter().map(|command| split(&without_shell(command))).collect();
     assert_eq!(found, [vec!["-p", "a | b"], vec!["demo"], vec!["-p", "y"]]);
+}
+
+/// The text of the first code block of a language behind a place.
+fn block<'a>(text: &'a str, language: &str) -> &'a str {
+    let (_, rest) = text.split_once(&format!("```{language}\n")).unwrap();
+    rest.split_once("```\n").unwrap().0
+}
+
+#[test]
+fn the_script_in_the_readme_gives_what_the_readme_says() {
+    let readme = fs::read_to_string(workspace_root().join("README.md")).unwrap();
+    let (_, section) = readme.split_once("\n## Scripts\n").unwrap();
+    let sandbox = Sandbox::new();
+    sandbox.file("todo.js", block(section, "js"));
+    sandbox.file("notes/plan.md", "# Plan\n\nTODO: begin\nTODO: end\n");
+    sandbox.file("src/main.rs", "//! The program.\n\nfn main() {\n    // TODO: everything\n}\n");
+    sandbox.file("src/lib.rs", "//! Nothing.\n");
+    let command = split(&without_shell(block(section, "sh").trim().strip_prefix("atoll ").unwrap()));
+    let done = sandbox.atoll().args(["-na"]).args(command).args(["--allow", "grep", "--allow", "read"]).run().ok();
+    assert_eq!(done.stdout, block(section, "text"), "{done:#?}");
 }

@@ -262,9 +262,12 @@ impl Parts {
         Ok((loaded, Told { notes, switched: builtins }))
     }
 
-    /// The built-in tools alone.
+    /// The built-in tools alone, those that give way among them.
     pub(crate) async fn builtin_tools(&self) -> anyhow::Result<Pipeline> {
-        Ok(Pipeline::new(self.builtin_table().await?))
+        let (table, replaceable) = tokio::join!(self.builtin_table(), self.replaceable());
+        let mut table = table?;
+        replaceable?.begin(&[], &mut table)?;
+        Ok(Pipeline::new(table))
     }
 
     /// The built-in plugins that give way. They are not in the table yet.

@@ -39,6 +39,7 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     let parts = Parts::in_folder(&cwd)?;
     // The demo is the same whatever the user's own plugins and models are.
     let pipeline = parts.builtin_tools().await?;
+    pipeline.change(|table| table.select(&["+codemode".to_owned(), "+grep".to_owned()]))?;
     let script = if fast { SCRIPT.replace("chunk-delay-ms: 12", "chunk-delay-ms: 0") } else { SCRIPT.to_owned() };
     let chosen = Models::playing(&script)?;
     let provider = parts.provider(&chosen.model.api, &Plugins::default()).await?;

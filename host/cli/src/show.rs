@@ -60,6 +60,11 @@ impl Show {
                 terminal::line("")?;
                 *in_text = false;
             }
+            // What a call makes is one line; what came of it is its caller's to say.
+            Event::ToolExecutionStart { tool_name, args, parent_tool_call_id: Some(_), .. } => {
+                terminal::line(format_args!("  {}", self.paint("2", &format!("calls {tool_name}: {}", brief(args)))))?;
+            }
+            Event::ToolExecutionEnd { parent_tool_call_id: Some(_), .. } => {}
             Event::ToolExecutionStart { tool_name, args, .. } => {
                 let (plugin, allowed) = self.plugins.get(tool_name).cloned().unwrap_or_default();
                 terminal::line(format_args!("\n{} {}", self.paint("1;33", &format!("{tool_name}:")), brief(args)))?;
