@@ -229,5 +229,16 @@ fn what_is_not_waited_for_is_finished_or_named() {
             "on\nA promise failed and nothing waited for it (line 1:20): Error: lost",
         ),
         ("const p = Promise.reject(new Error('late')); await 0; try { await p } catch { text('caught') }", "caught"),
+        (
+            "for (let i = 0; i < 30; i++) Promise.reject(new Error('it')); text('on')",
+            "on\nA promise failed and nothing waited for it (line 1:49): Error: it (30 times)",
+        ),
+        (
+            "for (let i = 0; i < 30; i++) Promise.reject(`it ${i}`); text('on')",
+            &format!(
+                "on\n{}20 more promises failed and nothing waited for them.",
+                (0..10).map(|i| format!("A promise failed and nothing waited for it: it {i}\n")).collect::<String>()
+            ),
+        ),
     ]);
 }

@@ -58,7 +58,7 @@ impl Realm {
     async fn make() -> Result<Self, ScriptError> {
         let world = Rc::new(World::default());
         let engine = Engine::open(Rc::clone(&world) as Rc<dyn Host>, LIMITS).await?;
-        engine.report_unhandled().await;
+        engine.keep_unhandled().await;
         let ending = engine.ending();
         for (name, source) in bridge::SHIMS {
             let (world, ending) = (Rc::clone(&world), ending.clone());
@@ -112,13 +112,6 @@ impl Host for World {
 
     fn random(&self, bytes: &mut [u8]) {
         host::random(bytes);
-    }
-
-    fn unhandled(&self, error: &ScriptError) {
-        let Some(run) = self.run() else { return };
-        let at = error.place.as_ref().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
-        let name = if error.name.is_empty() { String::new() } else { format!("{}: ", error.name) };
-        run.note(format!("A promise failed and nothing waited for it{at}: {name}{}", error.message));
     }
 
     fn interrupted(&self) -> bool {

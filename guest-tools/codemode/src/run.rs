@@ -35,6 +35,8 @@ use crate::{bridge, host};
 const BEFORE: u64 = 250;
 /// How long what a script did not wait for may take once its body has ended.
 const REST: Duration = Duration::from_secs(10);
+/// How many promises that failed unseen are noted one by one.
+const NOTED: usize = 10;
 /// Whoever looks on is shown something new at most this often, in nanoseconds.
 const SHOWN_EVERY: u64 = 100 * MILLISECOND;
 /// The longest result that is handed on as data too, in bytes.
@@ -209,6 +211,7 @@ pub(crate) async fn run(id: String, prepared: Prepared) -> Result<ToolOutput, Er
     realm.world.begin(&run);
     let ended = drive(&realm, &run, body(&realm, &run, &prepared)).await;
     realm.world.end();
+    note_lost(&run, &realm.engine.take_unhandled());
     Ok(result(&run, ended))
 }
 
@@ -227,6 +230,27 @@ async fn body(realm: &Realm, run: &Rc<Run>, prepared: &Prepared) -> Result<(), S
             run.note(format!("What the script did not wait for was stopped after {} s.", REST.as_secs()));
             Ok(())
         }
+    }
+}
+
+/// Notes what failed without anybody ever looking at it.
+fn note_lost(run: &Run, lost: &[ScriptError]) {
+    let mut notes: Vec<(String, usize)> = Vec::new();
+    for error in lost {
+        let at = error.place.as_ref().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
+        let name = if error.name.is_empty() { String::new() } else { format!("{}: ", error.name) };
+        let note = format!("A promise failed and nothing waited for it{at}: {name}{}", error.message);
+        match notes.iter_mut().find(|(known, _)| *known == note) {
+            Some((_, times)) => *times += 1,
+            None => notes.push((note, 1)),
+        }
+    }
+    let more: usize = notes.iter().skip(NOTED).map(|(_, times)| times).sum();
+    for (note, times) in notes.into_iter().take(NOTED) {
+        run.note(if times == 1 { note } else { format!("{note} ({times} times)") });
+    }
+    if more > 0 {
+        run.note(format!("{more} more promises failed and nothing waited for them."));
     }
 }
 

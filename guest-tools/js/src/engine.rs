@@ -42,6 +42,15 @@ pub struct Engine {
     host: Rc<dyn Host>,
     sources: Rc<RefCell<Sources>>,
     ends: Rc<Ends>,
+    /// Shared with what the runtime tells of promises.
+    unhandled: Rc<RefCell<Vec<Unhandled>>>,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Nothing of the runtime may outlive it.
+        self.unhandled.take();
+    }
 }
 
 impl Engine {
@@ -78,7 +87,7 @@ impl Engine {
         let modules = Modules { host: Rc::clone(&host), sources: Rc::clone(&sources) };
         runtime.set_loader(modules.clone(), modules).await;
         let context = AsyncContext::full(&runtime).await.map_err(no_room)?;
-        let engine = Self { context, host: Rc::clone(&host), sources, ends };
+        let engine = Self { context, host: Rc::clone(&host), sources, ends, unhandled: Rc::default() };
         let installed =
             engine.context.with(|ctx| engine.caught(&ctx, globals::install(&ctx, &host, &engine.ends))).await;
         installed.map(|()| engine)
@@ -125,19 +134,11 @@ impl Engine {
         runtime.set_gc_threshold(usize::try_from(used).unwrap_or(0).saturating_add(more_bytes)).await;
     }
 
-    /// From here on [`crate::Host::unhandled`] hears of promises that fail while nobody looks at them, once it is clear that
-    /// nobody does.
+    /// From here on [`crate::Host::unhandled`] hears of promises that fail while nobody looks at them, as soon as what was
+    /// about to look at them has had its turn. For scripts without an end.
     pub async fn report_unhandled(&self) {
-        let unhandled: Rc<RefCell<Vec<Unhandled>>> = Rc::default();
-        let (host, sources, ends) = (Rc::clone(&self.host), Rc::clone(&self.sources), Rc::clone(&self.ends));
-        let tracker: RejectionTracker = Box::new(move |ctx, promise, reason, is_handled| {
-            if is_handled {
-                let is_other = |(known, _): &Unhandled| known.clone().restore(&ctx).is_ok_and(|known| known != promise);
-                unhandled.borrow_mut().retain(is_other);
-                return;
-            }
-            let error = ScriptError::of_thrown(reason, ends.interrupted(), &sources);
-            unhandled.borrow_mut().push((Persistent::save(&ctx, promise), error));
+        let (host, unhandled, ends) = (Rc::clone(&self.host), Rc::clone(&self.unhandled), Rc::clone(&self.ends));
+        self.track_rejections(move |ctx| {
             let (host, unhandled) = (Rc::clone(&host), Rc::clone(&unhandled));
             let pending = Rc::clone(&ends).pending(false);
             ctx.spawn(async move {
@@ -148,6 +149,39 @@ impl Engine {
                 }
                 drop(pending);
             });
+        })
+        .await;
+    }
+
+    /// From here on promises that fail while nobody looks at them are kept for [`Engine::take_unhandled`], up to
+    /// [`MOST_UNHANDLED`] at a time. For scripts with an end: until then somebody may still look.
+    pub async fn keep_unhandled(&self) {
+        self.track_rejections(|_| ()).await;
+    }
+
+    /// The errors of the promises that failed and that nobody has looked at so far, oldest first.
+    #[must_use]
+    pub fn take_unhandled(&self) -> Vec<ScriptError> {
+        self.unhandled.take().into_iter().map(|(_, error)| error).collect()
+    }
+
+    /// Says that the engine itself looks at a promise, which it does not do as a script would if it has failed already.
+    fn looks_at<'js>(&self, ctx: &Ctx<'js>, promise: &Promise<'js>) {
+        forget(ctx, &mut self.unhandled.borrow_mut(), promise.as_value());
+    }
+
+    async fn track_rejections(&self, failed: impl Fn(&Ctx<'_>) + 'static) {
+        let (sources, ends) = (Rc::clone(&self.sources), Rc::clone(&self.ends));
+        let unhandled = Rc::clone(&self.unhandled);
+        let tracker: RejectionTracker = Box::new(move |ctx, promise, reason, is_handled| {
+            if is_handled {
+                return forget(&ctx, &mut unhandled.borrow_mut(), &promise);
+            }
+            if unhandled.borrow().len() < MOST_UNHANDLED {
+                let error = ScriptError::of_thrown(reason, ends.interrupted(), &sources);
+                unhandled.borrow_mut().push((Persistent::save(&ctx, promise), error));
+                failed(&ctx);
+            }
         });
         self.context.runtime().set_host_promise_rejection_tracker(Some(tracker)).await;
     }
@@ -168,6 +202,7 @@ impl Engine {
             async |ctx| {
                 let ran = async {
                     let promise = Module::evaluate(ctx.clone(), name, source)?;
+                    self.looks_at(&ctx, &promise);
                     self.until(promise.into_future::<()>()).await
                 };
                 let ended = ran.await;
@@ -210,6 +245,7 @@ impl Engine {
                     options.filename = Some(body.name.to_owned());
                     let source = format!("{BODY_OPENS}{}\n}})()", body.code);
                     let promise: Promise<'_> = ctx.eval_with_options(source, options)?;
+                    self.looks_at(&ctx, &promise);
                     let value: Value<'_> = self.until(promise.into_future()).await?;
                     take(&ctx, value)
                 };
@@ -312,8 +348,15 @@ fn as_json<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> rquickjs::Result<Option<St
     ctx.json_stringify(value)?.map(|json| json.to_string()).transpose()
 }
 
+/// How many promises that failed are kept at a time.
+pub const MOST_UNHANDLED: usize = 1_000;
+
 /// A promise that failed, and why.
 type Unhandled = (Persistent<Value<'static>>, ScriptError);
+
+fn forget<'js>(ctx: &Ctx<'js>, unhandled: &mut Vec<Unhandled>, promise: &Value<'js>) {
+    unhandled.retain(|(known, _)| known.clone().restore(ctx).is_ok_and(|known| known != *promise));
+}
 
 /// Lets everything else have its turn once.
 async fn yield_once() {

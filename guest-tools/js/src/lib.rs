@@ -14,7 +14,7 @@ mod random;
 mod timers;
 
 pub use ends::{Ending, Pending};
-pub use engine::{Body, Engine, Limits};
+pub use engine::{Body, Engine, Limits, MOST_UNHANDLED};
 pub use error::{Insertion, ScriptError, ScriptErrorKind};
 pub use host::{Host, Level};
 pub use place::{Place, frame};

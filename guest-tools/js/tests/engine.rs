@@ -167,6 +167,32 @@ fn a_promise_that_nobody_waits_for_is_said_and_one_that_is_caught_late_is_not() 
 }
 
 #[test]
+fn a_promise_that_is_waited_for_later_is_not_lost_and_what_is_kept_of_lost_ones_has_an_end() {
+    let body = "const late = Promise.reject(new Error('late'));
+        Promise.reject(new Error('lost'));
+        for (let i = 0; i < 3; i++) await null;
+        await late.catch(() => {});
+        for (let i = 0; i < 2000; i++) Promise.reject(i);";
+    let world = Rc::new(World::default());
+    let host: Rc<dyn Host> = Rc::clone(&world) as _;
+    let lost = block_on(async {
+        let engine = Engine::new(host, Limits::default()).await.unwrap();
+        engine.keep_unhandled().await;
+        engine.run_body("main.ts", body).await.unwrap();
+        engine.take_unhandled()
+    });
+    assert_eq!((lost[0].message.as_str(), lost.len()), ("lost", atoll_js::MOST_UNHANDLED));
+    let lost = block_on(async {
+        let engine = Engine::new(Rc::clone(&world) as _, Limits::default()).await.unwrap();
+        engine.keep_unhandled().await;
+        assert_eq!(engine.run_body("main.ts", "throw new Error('at once')").await.unwrap_err().message, "at once");
+        engine.take_unhandled()
+    });
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(world.lines.borrow().is_empty());
+}
+
+#[test]
 fn timers_run_in_their_order_until_they_are_cleared() {
     let body = "const seen = [];
         setTimeout((a, b) => seen.push(a + b), 20, 'sec', 'ond');
