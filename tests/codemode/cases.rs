@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{give, hold, run, run_in, said, with_tools};
 
-fn case(name: &str) -> String {
+/// A script of `tests/fixtures/codemode`.
+pub(super) fn case(name: &str) -> String {
     let folder = crate::common::plugins::workspace_root().join("tests/fixtures/codemode");
     std::fs::read_to_string(folder.join(name)).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{hold, hold_in, run, said, with_tools};
+use super::{cases::case, hold, hold_in, run, said, with_tools};
 
 const SOON: &str = "// @options: {\"timeout_ms\": 300}\n";
 
@@ -45,6 +45,16 @@ fn computing_without_end_is_ended_and_the_limit_is_named() {
             ("return /^(a+)+$/.test('a'.repeat(40) + '!')", true, &["cpu-ms"]),
         ],
     );
+}
+
+#[test]
+fn scripts_of_models_that_have_no_end_are_given_one() {
+    let soon = |name: &str| format!("{SOON}{}", case(name));
+    hold(&[
+        (&soon("13_infinite_loop.js"), true, &["`timeout` (300 ms"]),
+        (&case("22_memory_bomb.js"), true, &["limit `memory`"]),
+        (&soon("25_catastrophic_regex.js"), true, &["`timeout` (300 ms"]),
+    ]);
 }
 
 #[test]
