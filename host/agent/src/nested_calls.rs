@@ -13,7 +13,7 @@ use atoll_table::{
     describe::Summary,
     extension::Who,
     nesting::{Depth, NestedIds, Ticket},
-    reach::may_reach,
+    reach::{Standing, may_reach},
     registry::Group,
     search::Query,
     tool::Exposure,
@@ -98,8 +98,14 @@ impl CallAccess {
     }
 
     /// For what an extension does by itself, in a call of this depth or in none. Nothing is recorded.
-    pub(crate) fn own(pipeline: Pipeline, who: &Who, ids: Arc<NestedIds>, depth: Option<Depth>, watch: Watch) -> Self {
-        let (record, bounds) = (Record::default(), Bounds::default());
+    pub(crate) fn own(
+        pipeline: Pipeline,
+        who: &Who,
+        ids: Arc<NestedIds>,
+        (depth, bounds): (Option<Depth>, Bounds),
+        watch: Watch,
+    ) -> Self {
+        let record = Record::default();
         Self { pipeline, plugin: who.plugin.clone(), origin: who.origin, ids, depth, record, bounds, watch }
     }
 }
@@ -141,8 +147,8 @@ impl Drop for Under {
 
 impl CallAccess {
     /// Whether it may call a tool.
-    fn reaches(&self, entry: &Registered, active: bool) -> bool {
-        may_reach(Caller::NestedTool, entry.tool.exposure, active) && self.bounds.allow(&entry.tool.name)
+    fn reaches(&self, entry: &Registered, standing: Standing) -> bool {
+        may_reach(Caller::NestedTool, entry.tool.exposure, standing) && self.bounds.allow(&entry.tool.name)
     }
 
     /// Runs a call that has begun.
@@ -210,14 +216,14 @@ impl TableAccess for CallAccess {
     fn callable(&self) -> Callables {
         self.pipeline.table_as_of(|table, version| Callables {
             version,
-            tools: table.callable(|entry, active| self.reaches(entry, active)),
+            tools: table.callable(|entry, standing| self.reaches(entry, standing)),
         })
     }
 
     fn find(&self, query: &str, max: usize, namespace: Option<&str>) -> Result<Found, Error> {
         self.pipeline.table(|table| {
             let query = Query { limit: max, namespace, ..Query::new(query) };
-            let found = table.search(&query, |entry, active| self.reaches(entry, active))?;
+            let found = table.search(&query, |entry, standing| self.reaches(entry, standing))?;
             let tools = found.iter().map(|entry| table.summary(entry)).collect();
             Ok(Found { tools, waiting: table.expected() })
         })
@@ -227,7 +233,7 @@ impl TableAccess for CallAccess {
         self.pipeline.table(|table| {
             let mut group = table.namespace(name)?;
             group.tools.retain(|name| {
-                table.find(name).is_ok_and(|entry| self.reaches(&entry, table.is_active(&entry.tool.name)))
+                table.find(name).is_ok_and(|entry| self.reaches(&entry, table.standing(&entry.tool.name)))
             });
             Ok(group)
         })

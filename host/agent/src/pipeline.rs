@@ -20,7 +20,6 @@ use atoll_table::{
     tool::ExecutionMode,
 };
 use serde_json::Value;
-use tokio::task::JoinSet;
 
 use crate::{
     kept::{InMemory, Keeper},
@@ -38,6 +37,8 @@ struct Shared {
     table: RwLock<Table>,
     /// How often it was changed.
     changes: AtomicU64,
+    /// What extensions may do by themselves.
+    of_own: RwLock<Bounds>,
     /// Where tools keep what they want to know the next time.
     keeper: RwLock<Arc<dyn Keeper>>,
     /// Where what is too long for a model is kept.
@@ -51,6 +52,7 @@ impl Default for Shared {
         Self {
             table: RwLock::default(),
             changes: AtomicU64::default(),
+            of_own: RwLock::default(),
             keeper: RwLock::new(Arc::new(InMemory::default())),
             spill: OnceLock::new(),
             hooks: RwLock::default(),
@@ -140,8 +142,10 @@ impl Shown {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = content.to_vec();
     }
 
-    /// A result of a call that has not come to its end: what it has shown, and why it has ended.
-    pub(crate) fn before(&self, mut output: ToolOutput) -> ToolOutput {
+    /// A result of a call that has not come to its end: what it has shown, why it has ended, and what it had others do, so
+    /// that nobody has that done once more unknowingly.
+    pub(crate) fn before(&self, mut output: ToolOutput, record: &Record) -> ToolOutput {
+        output.content.extend(record.calls().map(|calls| Content::text(calls.made())));
         let shown = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let text = Content::joined_text(&shown);
         if text.trim().is_empty() {
@@ -233,7 +237,7 @@ impl Ready {
             Ok(output) => (output, None),
             Err(error) => {
                 let output = failed(&error);
-                let output = if is_an_end(&error) { self.shown.before(output) } else { output };
+                let output = if is_an_end(&error) { self.shown.before(output, &self.record) } else { output };
                 (output, Some(error))
             }
         };
@@ -241,10 +245,11 @@ impl Ready {
         if hooks.is_empty() {
             return kept(&self.pipeline, &self.entry, Done { output: before, error, duration_ms });
         }
-        let (call, output) = (self.call, before.clone());
-        let asked = hooks.iter().filter(|hook| hook.wants().after).count();
-        let asking = async move { hooks::after_call(&hooks, &call, output, report).await };
-        let output = asking_on(self.depth, asked, asking).await;
+        let mut output = hooks::after_call(&hooks, &self.call, before.clone(), report).await;
+        // What is meant for who shows a result, and no model reads, a script could read. It may say what was just taken out.
+        if self.depth != Depth::OUTERMOST && output.content != before.content && output.details == before.details {
+            output.details = None;
+        }
         kept(&self.pipeline, &self.entry, Done { error: error.filter(|_| output == before), output, duration_ms })
     }
 }
@@ -276,27 +281,6 @@ pub fn failed(error: &Error) -> ToolOutput {
     ToolOutput { details: Some(serde_json::json!({"error": error})), ..ToolOutput::error(error.to_string()) }
 }
 
-/// Asks so many hooks. Several are asked on one of the runtime's own threads: each question and each answer is then a task
-/// that goes on in the same thread, where a thread that only waits for the runtime has to be woken for every answer.
-/// Dropping the future ends the asking. Calls inside of calls are there already, and belong to the call that makes them.
-async fn asking_on<R: Send + 'static>(
-    depth: Depth,
-    asked: usize,
-    asking: impl Future<Output = R> + Send + 'static,
-) -> R {
-    if asked < 2 || depth != Depth::OUTERMOST {
-        return asking.await;
-    }
-    let mut tasks = JoinSet::new();
-    tasks.spawn(asking);
-    match tasks.join_next().await {
-        Some(Ok(done)) => done,
-        Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // Nobody else ends it but the runtime, which ends whoever waits here as well.
-        _ => std::future::pending().await,
-    }
-}
-
 fn report(hook: &str, error: &Error) {
     tracing::warn!(hook, %error, "an extension failed while it looked at a call");
 }
@@ -322,6 +306,16 @@ impl Pipeline {
         let mut table = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
         self.shared.changes.fetch_add(1, Ordering::Release);
         change(&mut table)
+    }
+
+    /// From now on, what extensions call by themselves reaches no more than this. For whose sake one does something by
+    /// itself is not known, so what bounds a call that it may serve has to bound everything that it does.
+    pub fn bound_own(&self, bounds: Bounds) {
+        *self.shared.of_own.write().unwrap_or_else(PoisonError::into_inner) = bounds;
+    }
+
+    pub(crate) fn bounds_of_own(&self) -> Bounds {
+        self.shared.of_own.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has what tools keep be kept there from now on. Without it, it is kept until the program ends.
@@ -396,10 +390,7 @@ impl Pipeline {
         let hooks = self.hooks();
         let mut blocked = None;
         if !hooks.is_empty() {
-            let event = call.clone();
-            let asked = hooks.iter().filter(|hook| hook.wants().before).count();
-            let asking = async move { hooks::before_call(&hooks, event, report).await };
-            match asking_on(depth, asked, asking).await {
+            match hooks::before_call(&hooks, call.clone(), report).await {
                 Verdict::Run(arguments) => call.arguments = arguments,
                 Verdict::Blocked(output) => blocked = Some(*output),
             }

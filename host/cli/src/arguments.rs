@@ -247,6 +247,9 @@ pub(crate) enum CodemodeCommand {
         /// Also the tools that are not active.
         #[arg(long)]
         all: bool,
+        /// The active tools: names and * patterns, or changes as +name and -name, separated by commas.
+        #[arg(short = 't', long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+        tools: Option<Vec<String>>,
     },
 }
 

@@ -105,6 +105,7 @@ pub(crate) async fn one_call(
         }
     };
     let Call { name, arguments, bounds } = call;
+    assembled.pipeline.bound_own(Bounds { deadline: None, ..bounds.clone() });
     let calling = async {
         match assembled.pipeline.ready_within(bounds, Caller::Person, "call-1", &name, arguments.clone()).await {
             Ok(ready) => {

@@ -123,7 +123,8 @@ fn option<'a>(word: &OsStr, command: &'a Command) -> Option<(&'a clap::Arg, bool
 /// The program's own options that are near a name that it does not know.
 pub(crate) fn near_options(name: &str, command: &Command) -> Vec<String> {
     let own = command.get_arguments().filter_map(|option| option.get_long());
-    near_matches(name, own.chain(["help", "version"])).into_iter().map(str::to_owned).collect()
+    let known: Vec<&str> = own.chain(["help", "version"]).collect();
+    near_matches(name, known.into_iter()).into_iter().map(str::to_owned).collect()
 }
 
 fn is_global(word: &OsStr, command: &Command) -> bool {

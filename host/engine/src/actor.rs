@@ -5,7 +5,9 @@
 //! with it. Nothing here may know what a job is about.
 
 use std::{
+    future::poll_fn,
     sync::{Arc, Mutex, OnceLock, atomic::AtomicUsize},
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -24,10 +26,12 @@ use crate::{
         exports::atoll::plugin::{extension, provider, tools},
     },
     call::Call,
+    inbox::{Closing, Inbox},
     limits::{CpuBudget, Metered},
     outcome::Outcome,
     permits::places,
     state::{PluginContext, PluginState, Prepared, RunningCalls, lock},
+    turns::{self, Visitor},
 };
 
 /// How long the pause before a restart is at first, and at most.
@@ -84,6 +88,9 @@ pub(crate) struct Actor {
     /// Why it is dead, once it is. Closed when nothing is left of it.
     pub(crate) died: watch::Receiver<Option<Error>>,
     pub(crate) lifeline: Arc<Lifeline>,
+    /// Where jobs are put by those who carry it on then.
+    inbox: Inbox,
+    visitor: Visitor,
 }
 
 /// What is known of a living instance, and a way to end it, without keeping it alive.
@@ -149,11 +156,14 @@ impl Recipe {
         let recipe = Arc::clone(self);
         let (born, lived) = (Instant::now(), Arc::<OnceLock<Duration>>::default());
         let life = Arc::clone(&lived);
-        tokio::spawn(async move {
+        let inbox = Inbox::new();
+        let closing = Closing(inbox.clone());
+        let visitor = turns::spawn(async move {
             let _permit = permit;
             let context = Arc::clone(&recipe.context);
             let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
-            let live = Metered::new(recipe.live(&mut prepared, jobs), meter, Arc::clone(&context.shared.ticker));
+            let live =
+                Metered::new(recipe.live(&mut prepared, jobs, &closing.0), meter, Arc::clone(&context.shared.ticker));
             let outcome = tokio::select! {
                 outcome = live => outcome.map_err(|trap| context.explain(&trap, &stderr)),
                 Ok(ending) = ended.wait_for(Option::is_some) => match &*ending {
@@ -164,6 +174,7 @@ impl Recipe {
             let _ = life.set(born.elapsed());
             lock(&prepared.running).clear();
             drop(prepared);
+            drop(closing);
             if let Err(error) = outcome {
                 tracing::warn!(plugin = context.name, %error, "an instance died");
                 let _ = reason.send(Some(error));
@@ -171,13 +182,13 @@ impl Recipe {
         });
         let (busy, overdue) = (watch::channel(0).0, AtomicUsize::new(0));
         let lifeline = Arc::new(Lifeline { end, busy, overdue, born, lived });
-        Ok(Actor { jobs: sender, running, died, lifeline })
+        Ok(Actor { jobs: sender, running, died, lifeline, inbox, visitor })
     }
 
-    async fn live(&self, prepared: &mut Prepared, jobs: mpsc::Receiver<Job>) -> wasmtime::Result<()> {
+    async fn live(&self, prepared: &mut Prepared, jobs: mpsc::Receiver<Job>, inbox: &Inbox) -> wasmtime::Result<()> {
         let instance = self.pre.instantiate_async(&mut prepared.store).await?;
         let guests = self.guests(prepared, &instance)?;
-        prepared.store.run_concurrent(async |accessor| serve(accessor, &guests, jobs).await).await?
+        prepared.store.run_concurrent(async |accessor| serve(accessor, &guests, jobs, inbox).await).await?
     }
 
     fn guests(&self, prepared: &mut Prepared, instance: &Instance) -> wasmtime::Result<Guests> {
@@ -222,11 +233,17 @@ async fn serve(
     accessor: &Accessor<PluginState>,
     guests: &Guests,
     mut jobs: mpsc::Receiver<Job>,
+    inbox: &Inbox,
 ) -> wasmtime::Result<()> {
     let mut running = FuturesUnordered::new();
     loop {
+        // Nothing wakes this for the inbox: whoever puts something there has it polled.
+        let next = poll_fn(|context| match inbox.take() {
+            Some(job) => Poll::Ready(Some(job)),
+            None => jobs.poll_recv(context),
+        });
         tokio::select! {
-            job = jobs.recv() => match job {
+            job = next => match job {
                 Some(job) => running.push(job(accessor, guests)),
                 None => break,
             },
@@ -275,6 +292,30 @@ impl Actor {
         if self.jobs.send(job).await.is_ok()
             && let Ok(answer) = answered.await
         {
+            return answer;
+        }
+        Err(self.death(&otherwise()).await)
+    }
+
+    /// The same for a question whose answer everybody waits for: the instance is carried on in this task, so that nothing
+    /// has to be woken for it.
+    pub(crate) async fn answer_at_once<R>(
+        &self,
+        job: Job,
+        answered: oneshot::Receiver<Result<R, Error>>,
+        otherwise: impl FnOnce() -> String,
+    ) -> Result<R, Error> {
+        // Jobs begin in the order in which they were sent, so none must be waiting.
+        let is_first = self.jobs.capacity() == self.jobs.max_capacity();
+        let unsent = if is_first { self.inbox.put(job).err() } else { Some(job) };
+        let is_sent = match unsent {
+            None => {
+                self.visitor.carry_on();
+                true
+            }
+            Some(job) => self.jobs.send(job).await.is_ok(),
+        };
+        if is_sent && let Ok(answer) = answered.await {
             return answer;
         }
         Err(self.death(&otherwise()).await)

@@ -285,7 +285,10 @@ impl Inner {
             delivery::order(&actor, self.next_id(), |wanted| running(below, clock, wanted), Duration::ZERO, late);
         let (answer, answered) = oneshot::channel();
         let job = delivery::asked(event, entry, answer);
-        let outcome = self.sent(&actor, job, waiting, answered).await.map_err(|error| context.redacted_error(error))?;
+        let ended = || format!("the extension {} ended before it answered", self.who.plugin);
+        let answer = actor.answer_at_once(job, answered, ended).await;
+        waiting.answered();
+        let outcome = answer.map_err(|error| context.redacted_error(error))?;
         let mut outcome = convert::extension::outcome_from_wit(&self.who.plugin, kind, outcome)?;
         if let Outcome::Patch(ResultPatch { content, details, structured, .. }) = &mut outcome {
             context.redact_parts(content.as_deref_mut().unwrap_or_default(), [details, structured]);

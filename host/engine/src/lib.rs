@@ -5,6 +5,7 @@
 //! the traits of `atoll-table`.
 
 mod actor;
+mod all_memory;
 mod aot_cache;
 mod approval;
 mod audit;
@@ -22,6 +23,7 @@ mod extension_plugin;
 mod files;
 mod http_client;
 mod imports;
+mod inbox;
 mod lazy;
 mod limits;
 mod linking;
@@ -38,6 +40,7 @@ mod seen;
 mod state;
 mod tool_plugin;
 mod trap;
+mod turns;
 mod wishes;
 mod workers;
 

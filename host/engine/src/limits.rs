@@ -2,6 +2,7 @@
 //! the store is really being polled.
 
 use std::{
+    cell::Cell,
     future::Future,
     pin::Pin,
     sync::{
@@ -15,7 +16,11 @@ use std::{
 use atoll_caps::{LimitName, Limits};
 use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 
-use crate::{config::Ticker, state::PluginState};
+use crate::{
+    all_memory::{AllMemory, Grown},
+    config::Ticker,
+    state::PluginState,
+};
 
 /// A limit was reached. Raised inside the store as the reason of the trap.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -28,6 +33,7 @@ pub(crate) struct LimitReached {
 /// Counts what all memories and all tables of a store hold together.
 #[derive(Debug)]
 pub(crate) struct SpaceLimiter {
+    grown: Grown,
     memory: usize,
     max_memory: usize,
     elements: usize,
@@ -35,8 +41,9 @@ pub(crate) struct SpaceLimiter {
 }
 
 impl SpaceLimiter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, all: &Arc<AllMemory>) -> Self {
         Self {
+            grown: Grown::new(all),
             memory: 0,
             max_memory: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
             elements: 0,
@@ -51,6 +58,10 @@ impl ResourceLimiter for SpaceLimiter {
         if total > self.max_memory {
             // Refusing would only make the guest abort for a reason nobody can read.
             return Err(LimitReached { name: LimitName::Memory, value: self.max_memory as u64 }.into());
+        }
+        // A memory that is made has no pages of its own yet.
+        if current > 0 {
+            self.grown.grow(desired.saturating_sub(current) as u64)?;
         }
         self.memory = total;
         Ok(true)
@@ -176,6 +187,15 @@ impl CpuMeter {
     }
 }
 
+thread_local! {
+    static IN_AN_INSTANCE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is the middle of some instance's turn.
+pub(crate) fn in_an_instance() -> bool {
+    IN_AN_INSTANCE.get()
+}
+
 /// A future whose polls are measured, and during whose polls the epoch advances.
 pub(crate) struct Metered<F> {
     inner: F,
@@ -200,7 +220,9 @@ impl<F: Future> Future for Metered<F> {
         };
         ticker.enter();
         meter.enter();
+        let around = IN_AN_INSTANCE.replace(true);
         let polled = inner.poll(context);
+        IN_AN_INSTANCE.set(around);
         meter.leave();
         ticker.leave();
         polled

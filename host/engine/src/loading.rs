@@ -141,6 +141,7 @@ impl PluginHost {
             open_files,
             ticker: Arc::new(ticker),
             permits: Permits::default(),
+            all_memory: Arc::default(),
             workers: Semaphore::new(max_workers()),
             process_env: RwLock::default(),
             confinement: OnceLock::new(),

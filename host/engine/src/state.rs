@@ -21,6 +21,7 @@ use wasmtime::{Store, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
+    all_memory::AllMemory,
     approval::Approvals,
     audit::AuditLog,
     bindings::atoll::plugin::types::ToolOutput as WitOutput,
@@ -110,6 +111,7 @@ pub(crate) struct Shared {
     pub(crate) walks: Walks,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) permits: Permits,
+    pub(crate) all_memory: Arc<AllMemory>,
     /// A permit for each share of work under way.
     pub(crate) workers: Semaphore,
     /// Variables given to every process a plugin starts, such as the session's id.
@@ -453,7 +455,7 @@ impl PluginContext {
         let state = PluginState {
             resources,
             wasi: wasi.build(),
-            space: SpaceLimiter::new(&self.limits),
+            space: SpaceLimiter::new(&self.limits, &self.shared.all_memory),
             plugin: Arc::clone(self),
             call,
             meter: Arc::clone(&meter),

@@ -4,13 +4,16 @@ use atoll_caps::{LimitName, Limits};
 use atoll_table::Error;
 use wasmtime::Trap;
 
-use crate::{limits::LimitReached, outcome::TooLarge};
+use crate::{all_memory::AllMemoryTaken, limits::LimitReached, outcome::TooLarge};
 
 /// The error for a call of `plugin` that ended with `reason`. `said` is the last thing the guest wrote to its
 /// standard error, which for most languages is the panic's message.
 pub(crate) fn explain(plugin: &str, reason: &wasmtime::Error, limits: &Limits, said: Option<&str>) -> Error {
     if let Some(limit) = reason.downcast_ref::<LimitReached>() {
         return limit_error(limit.name, limit.value);
+    }
+    if let Some(AllMemoryTaken { most }) = reason.downcast_ref() {
+        return Error::Limit { name: "memory of all plugins together".to_owned(), value: *most };
     }
     if reason.downcast_ref::<TooLarge>().is_some() {
         return limit_error(LimitName::OutputBytes, limits.output_bytes);

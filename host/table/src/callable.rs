@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::{Registered, Table, names::identifier};
+use crate::{Registered, Table, names::identifier, reach::Standing};
 
 /// The longest summary, in characters.
 const MAX_SUMMARY: usize = 120;
@@ -64,10 +64,10 @@ pub fn identifiers<'a>(names: impl IntoIterator<Item = &'a str> + Clone) -> Vec<
 }
 
 impl Table {
-    /// The tools that `admits` lets through (it also learns whether a tool is active).
-    pub fn callable(&self, admits: impl Fn(&Registered, bool) -> bool) -> Vec<Callable> {
+    /// The tools that `admits` lets through (it also learns where a tool stands).
+    pub fn callable(&self, admits: impl Fn(&Registered, Standing) -> bool) -> Vec<Callable> {
         let tools: Vec<_> =
-            self.tools().iter().filter(|entry| admits(entry, self.is_active(&entry.tool.name))).collect();
+            self.tools().iter().filter(|entry| admits(entry, self.standing(&entry.tool.name))).collect();
         let identifiers = identifiers(tools.iter().map(|entry| entry.tool.name.as_str()));
         let callable = |(entry, identifier): (&std::sync::Arc<Registered>, _)| Callable {
             name: entry.tool.name.clone(),

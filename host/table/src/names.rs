@@ -98,8 +98,9 @@ pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     true
 }
 
-/// Up to three names within an edit distance of a third of the name's length, nearest first.
-pub fn near_matches<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// Up to three names that somebody may have meant: those within an edit distance of a third of the name's length, nearest
+/// first, then those that have all of its words, or of which it has all.
+pub fn near_matches<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     // A name that no tool can have has no neighbours, and comparing a long one would take long.
     let length = name.chars().count();
     if length > 2 * MAX_NAME {
@@ -108,12 +109,31 @@ pub fn near_matches<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec
     let name = name.to_lowercase();
     let bound = (length / 3).max(1);
     let mut near: Vec<(usize, &str)> = names
+        .clone()
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= 4 * bound)
         .map(|candidate| (strsim::damerau_levenshtein(&name, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= bound)
         .collect();
     near.sort();
-    near.into_iter().take(3).map(|(_, candidate)| candidate).collect()
+    let mut near: Vec<&str> = near.into_iter().map(|(_, candidate)| candidate).collect();
+    if near.len() < 3 {
+        let wanted = words(&name);
+        let shares = |candidate: &str| {
+            let words = words(&candidate.to_lowercase());
+            let all_of = |these: &[String], those: &[String]| these.iter().all(|word| those.contains(word));
+            !wanted.is_empty() && !words.is_empty() && (all_of(&wanted, &words) || all_of(&words, &wanted))
+        };
+        near.extend(
+            names.filter(|candidate| shares(candidate)).filter(|name| !near.contains(name)).collect::<Vec<_>>(),
+        );
+    }
+    near.truncate(3);
+    near
+}
+
+/// The words of a name that are long enough to mean something.
+fn words(name: &str) -> Vec<String> {
+    name.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -118,6 +118,34 @@ pub struct NestedCalls {
     pub complete: bool,
 }
 
+/// The most calls that are named in a sentence.
+const MAX_NAMED: usize = 20;
+
+impl NestedCalls {
+    /// That they were made and stay so, in one line, for whoever reads of a call that did not come to its end.
+    pub fn made(&self) -> String {
+        let one = |call: &NestedCall| {
+            let how = match call.status {
+                NestedStatus::Ok => "ok",
+                NestedStatus::Error => "failed",
+                NestedStatus::Unfinished => "stopped",
+            };
+            format!("{} ({how})", call.name)
+        };
+        let named: Vec<String> = self.calls.iter().take(MAX_NAMED).map(one).collect();
+        let more = match self.calls.len() - named.len() {
+            0 => "",
+            _ => ", and more",
+        };
+        let (calls, are) = match self.calls.len() {
+            1 => ("1 call was".to_owned(), "is"),
+            _ if self.calls.len() >= MAX_CALLS => (format!("{MAX_CALLS} calls or more were"), "are"),
+            number => (format!("{number} calls were"), "are"),
+        };
+        format!("{calls} made before that and {are} not undone: {}{more}", named.join(", "))
+    }
+}
+
 /// A call in a [`Recorder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(Option<usize>);
@@ -253,6 +281,27 @@ mod tests {
         assert!(depth.deeper(1).is_err());
         assert!(depth.deeper(3).is_ok());
         assert!(Depth::OUTERMOST.deeper(0).is_err());
+    }
+
+    #[test]
+    fn what_was_made_is_one_line() {
+        let mut recorder = Recorder::new();
+        let first = recorder.start("c/1", "bash", &json!({}));
+        recorder.finish(first, QUICK, None);
+        let made = |recorder: &Recorder| recorder.snapshot().unwrap().made();
+        assert_eq!(made(&recorder), "1 call was made before that and is not undone: bash (ok)");
+        let second = recorder.start("c/2", "edit", &json!({}));
+        recorder.finish(second, QUICK, Some("no such file"));
+        recorder.start("c/3", "read", &json!({}));
+        assert_eq!(
+            made(&recorder),
+            "3 calls were made before that and are not undone: bash (ok), edit (failed), read (stopped)"
+        );
+        for _ in 0..MAX_CALLS {
+            recorder.start("c/n", "ls", &json!({}));
+        }
+        let many = made(&recorder);
+        assert!(many.starts_with("256 calls or more were") && many.ends_with("ls (stopped), and more"), "{many}");
     }
 
     #[test]

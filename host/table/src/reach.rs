@@ -20,16 +20,29 @@ pub enum Caller {
     Person,
 }
 
-/// Whether `caller` may call a tool of this exposure. `active` says whether the tool is active now.
+/// Where a tool stands now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is active.
+    Active,
+    /// It is not.
+    Inactive,
+    /// The user has switched it off.
+    Off,
+}
+
+/// Whether `caller` may call a tool of this exposure that stands so.
 ///
 /// Switching a tool off has to hold for scripts and nested calls too, or a script would be a way around it; so a
-/// tool that is made for declaring is theirs only while it is active. What a search activates is declared from then
-/// on, so the model may call it. A person may call whatever there is.
-pub fn may_reach(caller: Caller, exposure: Exposure, active: bool) -> bool {
+/// tool that is made for declaring is theirs only while it is active, and one that is made for them unless the user has
+/// switched it off. What a search activates is declared from then on, so the model may call it. A person may call whatever
+/// there is.
+pub fn may_reach(caller: Caller, exposure: Exposure, standing: Standing) -> bool {
     match (caller, exposure) {
         (_, Exposure::Hidden) | (Caller::Script | Caller::NestedTool, Exposure::ModelOnly) => false,
-        (Caller::Person, _) | (Caller::Script | Caller::NestedTool, Exposure::Codemode | Exposure::Deferred) => true,
-        (Caller::Model, _) | (Caller::Script | Caller::NestedTool, Exposure::Direct) => active,
+        (Caller::Person, _) => true,
+        (Caller::Script | Caller::NestedTool, Exposure::Codemode | Exposure::Deferred) => standing != Standing::Off,
+        (Caller::Model, _) | (Caller::Script | Caller::NestedTool, Exposure::Direct) => standing == Standing::Active,
     }
 }
 
@@ -96,8 +109,11 @@ mod tests {
             (Caller::Person, Hidden, false, false),
         ];
         for (caller, exposure, inactive, active) in table {
-            assert_eq!(may_reach(caller, exposure, false), inactive, "{caller:?} {exposure:?} inactive");
-            assert_eq!(may_reach(caller, exposure, true), active, "{caller:?} {exposure:?} active");
+            let reaches = |standing| may_reach(caller, exposure, standing);
+            assert_eq!(reaches(Standing::Inactive), inactive, "{caller:?} {exposure:?} inactive");
+            assert_eq!(reaches(Standing::Active), active, "{caller:?} {exposure:?} active");
+            let off = caller == Caller::Person && exposure != Hidden;
+            assert_eq!(reaches(Standing::Off), off, "{caller:?} {exposure:?} switched off");
         }
     }
 

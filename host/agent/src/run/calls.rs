@@ -132,7 +132,7 @@ impl Agent {
                     done = ready.run(progress, watch) => done,
                     () = stop.cancelled() => {
                         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                        let output = shown.before(ToolOutput::error("The user stopped this call."));
+                        let output = shown.before(ToolOutput::error("The user stopped this call."), &record);
                         Done { output, error: None, duration_ms: Some(ms) }
                     }
                 };

@@ -14,6 +14,6 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     match command {
         CodemodeCommand::Run(script) => run::run(&script, trust, extensions).await,
-        CodemodeCommand::Types { all } => types::print(all, trust, extensions).await,
+        CodemodeCommand::Types { all, tools } => types::print(all, tools.as_deref(), trust, extensions).await,
     }
 }

@@ -72,8 +72,8 @@ fn call(pipeline: &Pipeline, script: &ScriptArguments, code: &str) -> anyhow::Re
         // What the user brought counts before what is part of the program.
         let runs = runs.min_by_key(|entry| entry.origin == Origin::Builtin);
         let reachable: Vec<String> = table
-            .callable(|entry, active| {
-                atoll_table::reach::may_reach(atoll_table::Caller::Script, entry.tool.exposure, active)
+            .callable(|entry, standing| {
+                atoll_table::reach::may_reach(atoll_table::Caller::Script, entry.tool.exposure, standing)
             })
             .into_iter()
             .map(|tool| tool.name)

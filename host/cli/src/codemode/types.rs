@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+use anyhow::Context as _;
 use atoll_table::{Table, tool::Exposure};
 
 use crate::{
@@ -13,19 +14,26 @@ use crate::{
 
 /// How to use what is printed.
 const HOW: &str = "\
-// What scripts of `atoll codemode run` find here. Put this into a file such as atoll.d.ts, and into the script's first line
-// /// <reference path=\"atoll.d.ts\" />
-// A script is the body of an async function: `return` and `await` stand at its top.
+// What scripts of `atoll codemode run` find here. Put this into a file such as atoll.d.ts, and beside your scripts a
+// jsconfig.json with {\"compilerOptions\": {\"checkJs\": true, \"target\": \"esnext\", \"lib\": [\"esnext\"]}}.
+// A script is the body of an async function, which an editor can not know: it calls `return` and `await` at the top errors
+// (1108, 1375, 1378). A script that is one whole `async () => { … }` has none of these.
 ";
 
 pub(super) async fn print(
     all: bool,
+    tools: Option<&[String]>,
     trust: TrustArguments,
     extensions: &ExtensionArguments,
 ) -> anyhow::Result<ExitCode> {
     let parts = Arc::new(Parts::for_run(trust, true, extensions, false).await?);
     let assembled = parts.load(extensions, report_as_note()).await?;
     assembled.start(Surroundings::of_command(None)).await?;
+    let selected = tools.map_or(Ok(()), |tools| assembled.pipeline.change(|table| table.select(tools)));
+    if let Err(error) = selected.context("--tools") {
+        assembled.end().await;
+        return Err(error);
+    }
     if all {
         assembled.pipeline.change(activate_all);
     }

@@ -13,7 +13,7 @@ pub use listing::{Listing, Piece};
 use crate::{
     Table, Tool,
     callable::identifiers,
-    describe::{MAX_BYTES, rendered},
+    describe::{MAX_BYTES, TEXT, optional, rendered},
     names,
     reach::{Caller, may_reach},
     registry::Registered,
@@ -50,28 +50,56 @@ pub fn declaration(tool: &Tool, identifier: Option<&str>) -> Declaration {
             types.push_str(&more);
             result
         }
-        // Without a schema, a script gets the text.
-        None => "string".to_owned(),
+        None => TEXT.to_owned(),
     };
     let name = match identifier {
         Some(identifier) => identifier.to_owned(),
         None => serde_json::Value::from(tool.name.as_str()).to_string(),
     };
-    let needed = tool.parameters.get("required").and_then(|names| names.as_array()).is_some_and(|all| !all.is_empty());
-    let optional = if needed { "" } else { "?" };
+    let optional = optional(&tool.parameters);
     let comment = comment(&tool.description).map(|text| format!("/** {text} */\n")).unwrap_or_default();
     Declaration { types, method: format!("{comment}{name}(args{optional}: {arguments}): Promise<{result}>;") }
 }
 
 /// The longest type that is written into a sentence, in bytes.
-const MAX_INLINE: usize = 160;
+const MAX_INLINE: usize = 240;
 
 /// What a script gets from a call, as the end of a sentence.
 pub fn result_type(tool: &Tool) -> String {
     let Some(schema) = &tool.output_schema else { return "a string".to_owned() };
     let (types, result) = rendered(schema, MAX_BYTES / 2, "", &mut HashSet::new());
-    let is_short = types.is_empty() && result.len() <= MAX_INLINE && !result.contains(['\n', '`']);
-    if is_short { format!("`{result}`") } else { format!("data, see `describeTool(\"{}\")`", tool.name) }
+    let line = on_one_line(&result);
+    if types.is_empty() && line.len() <= MAX_INLINE && !line.contains('`') {
+        return format!("`{line}`");
+    }
+    let fields = fields(schema);
+    if fields.is_empty() {
+        return format!("data, see `describeTool(\"{}\")`", tool.name);
+    }
+    format!("an object with {fields}; see `describeTool(\"{}\")`", tool.name)
+}
+
+/// A type without its comments, in one line.
+fn on_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    // A comment has lines of its own; nothing else begins like one.
+    lines.filter(|line| !line.starts_with("/**")).collect::<Vec<_>>().join(" ")
+}
+
+/// The most fields that are named in a sentence.
+const MAX_FIELDS: usize = 12;
+
+/// The names of an object's fields.
+fn fields(schema: &serde_json::Value) -> String {
+    let Some(all) = schema.get("properties").and_then(|properties| properties.as_object()) else {
+        return String::new();
+    };
+    let short = |name: &&String| name.len() <= 40 && !name.contains('`');
+    let mut names: Vec<String> = all.keys().filter(short).take(MAX_FIELDS).map(|name| format!("`{name}`")).collect();
+    if names.len() < all.len() && !names.is_empty() {
+        names.push("more".to_owned());
+    }
+    names.join(", ")
 }
 
 /// A tool in TypeScript.
@@ -134,7 +162,7 @@ impl Table {
     /// The tools that a script can call now, in the order of registration.
     pub fn scriptable(&self) -> Vec<Scriptable<'_>> {
         let admits =
-            |entry: &Registered| may_reach(Caller::Script, entry.tool.exposure, self.is_active(&entry.tool.name));
+            |entry: &Registered| may_reach(Caller::Script, entry.tool.exposure, self.standing(&entry.tool.name));
         let entries: Vec<&Registered> = self.tools().iter().map(AsRef::as_ref).filter(|entry| admits(entry)).collect();
         let identifiers = identifiers(entries.iter().map(|entry| entry.tool.name.as_str()));
         entries.into_iter().zip(identifiers).map(|(entry, identifier)| Scriptable { entry, identifier }).collect()

@@ -52,15 +52,24 @@ pub fn shape(schema: &Value) -> String {
     types + &main
 }
 
-/// Arguments and result as the type of an async function, `(args: …) => Promise<…>`. Without a schema, the result is
-/// `unknown`.
+/// Arguments and result as the type of an async function, `(args: …) => Promise<…>`: what a script gets, which is the text
+/// where there is no schema of the result.
 pub fn signature(parameters: &Value, output: Option<&Value>) -> String {
     let room = MAX_BYTES / 2 - 64;
     let mut taken = HashSet::new();
     let (types, arguments) = render::render(parameters, room, "", &mut taken);
     let (more, result) = match output {
         Some(output) => render::render(output, room, "", &mut taken),
-        None => (String::new(), "unknown".to_owned()),
+        None => (String::new(), TEXT.to_owned()),
     };
-    format!("{types}{more}(args: {arguments}) => Promise<{result}>")
+    format!("{types}{more}(args{}: {arguments}) => Promise<{result}>", optional(parameters))
+}
+
+/// What a script gets from a tool that says nothing of its results.
+pub(crate) const TEXT: &str = "string";
+
+/// What stands behind the name of the arguments: they can be left out if none of them has to be there.
+pub(crate) fn optional(parameters: &Value) -> &'static str {
+    let needed = parameters.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    if needed { "" } else { "?" }
 }

@@ -195,9 +195,9 @@ fn a_signature_has_arguments_and_result() {
     };
     assert_eq!(
         signature(&arguments, Some(&arguments)),
-        "type N = { n?: number };\ntype N2 = { n?: number };\n(args: { a?: N; b?: N }) => Promise<{ a?: N2; b?: N2 }>"
+        "type N = { n?: number };\ntype N2 = { n?: number };\n(args?: { a?: N; b?: N }) => Promise<{ a?: N2; b?: N2 }>"
     );
-    assert_eq!(signature(&json!({"type": "object"}), None), "(args: Record<string, unknown>) => Promise<unknown>");
+    assert_eq!(signature(&json!({"type": "object"}), None), "(args?: Record<string, unknown>) => Promise<string>");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_summary_says_what_a_tool_is() {
     table.register("p", vec![tool("read")], &runner()).unwrap();
     let summary = table.summary(&table.find("read").unwrap());
     assert_eq!((summary.name.as_str(), summary.active), ("read", true));
-    assert_eq!(summary.shape, "(args: Record<string, unknown>) => Promise<unknown>");
+    assert_eq!(summary.shape, "(args?: Record<string, unknown>) => Promise<string>");
 }
 
 #[test]

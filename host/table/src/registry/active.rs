@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{Origin, Registered, Table};
-use crate::{Error, model::Declaration, names::matches_pattern};
+use crate::{Error, model::Declaration, names::matches_pattern, reach::Standing};
 
 /// Indices of tools in the order to declare them, each once.
 #[derive(Default)]
@@ -55,6 +55,15 @@ impl Table {
     /// Whether the tool of this unique name is active.
     pub fn is_active(&self, name: &str) -> bool {
         self.names.get(name).is_some_and(|index| self.active.contains(*index))
+    }
+
+    /// Where the tool of this unique name stands.
+    pub fn standing(&self, name: &str) -> Standing {
+        match self.names.get(name) {
+            Some(index) if self.active.contains(*index) => Standing::Active,
+            Some(index) if self.switched_off.contains(index) => Standing::Off,
+            _ => Standing::Inactive,
+        }
     }
 
     /// Where in the order the built-in tool stands that this one replaces.
@@ -112,7 +121,7 @@ impl Table {
     }
 
     /// Chooses the active tools by a list of names and `*` patterns, or of `+name` and `-name` changes. A pattern
-    /// means those that are made to be declared; a name means its tool, whatever its exposure.
+    /// means those that are made to be declared, and behind `-` all; a name means its tool, whatever its exposure.
     ///
     /// This is the user's word: what it takes away, be it by `-name` or by a list without something that is active from
     /// the start, no tool switches on again. A built-in tool that another stands in for goes with that one.
@@ -141,7 +150,7 @@ impl Table {
                 Some(rest) => (false, rest),
                 None => (true, item.strip_prefix('+').unwrap_or(item)),
             };
-            for index in self.matching(pattern)? {
+            for index in self.matching(pattern, add)? {
                 if add {
                     active.insert(None, index);
                     off.remove(&index);
@@ -158,11 +167,14 @@ impl Table {
         Ok(())
     }
 
-    fn matching(&self, pattern: &str) -> Result<Vec<usize>, Error> {
+    fn matching(&self, pattern: &str, add: bool) -> Result<Vec<usize>, Error> {
         if !pattern.contains('*') {
             return Ok(vec![self.index(pattern)?]);
         }
-        let fits = |entry: &Registered| entry.tool.exposure.is_declared() && matches_pattern(pattern, &entry.tool.name);
+        let fits = |entry: &Registered| {
+            let is_meant = if add { entry.tool.exposure.is_declared() } else { !entry.is_hidden() };
+            is_meant && matches_pattern(pattern, &entry.tool.name)
+        };
         let matching: Vec<usize> =
             (self.tools.iter().enumerate()).filter(|(_, entry)| fits(entry)).map(|(index, _)| index).collect();
         if matching.is_empty() {

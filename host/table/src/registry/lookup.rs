@@ -6,7 +6,7 @@ use super::{Registered, Table};
 use crate::{
     Error,
     names::near_matches,
-    reach::{Caller, may_reach},
+    reach::{Caller, Standing, may_reach},
     tool::Exposure,
 };
 
@@ -55,7 +55,7 @@ impl Table {
     /// `not-found` or `ambiguous` for the name. What is not declared to a model does not exist for it. The texts are for
     /// whoever calls: only a person is told of commands.
     pub fn reach(&self, caller: Caller, name: &str) -> Result<Arc<Registered>, Error> {
-        let reachable = |entry: &Registered| may_reach(caller, entry.tool.exposure, self.is_active(&entry.tool.name));
+        let reachable = |entry: &Registered| may_reach(caller, entry.tool.exposure, self.standing(&entry.tool.name));
         let unreachable = |why: String| Err(Error::NotFound(why));
         match self.find(name) {
             Ok(entry) if reachable(&entry) => Ok(entry),
@@ -63,7 +63,11 @@ impl Table {
                 unreachable(format!("only the model can call `{}`, not a script or another tool", entry.tool.name))
             }
             Ok(entry) if caller != Caller::Model => {
-                unreachable(format!("the tool `{}` is not active", entry.tool.name))
+                let name = &entry.tool.name;
+                unreachable(match self.standing(name) {
+                    Standing::Off => format!("the tool `{name}` is not there: the user has switched it off"),
+                    _ => format!("the tool `{name}` is there, but not active, so only the user can call it"),
+                })
             }
             Ok(_) | Err(Error::NotFound(_)) => {
                 let names = self.tools.iter().filter(|entry| reachable(entry)).map(|entry| entry.tool.name.as_str());

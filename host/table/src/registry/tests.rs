@@ -268,18 +268,22 @@ fn an_unknown_name_suggests_near_ones() {
 
 #[test]
 fn a_caller_is_told_why_it_cannot_reach_a_tool() {
-    let mut table = table(&["read", "bash"]);
+    let mut table = table(&["read", "bash", "write"]);
     table.register("p", vec![exposed("search", Exposure::ModelOnly)], &runner()).unwrap();
+    table.activate(&strings(&["write"]), false).unwrap();
     table.select(&strings(&["-bash"])).unwrap();
     let why = |caller, name| table.reach(caller, name).map(|_| ()).map_err(|error| error.to_string());
     assert_eq!(why(Caller::Model, "read"), Ok(()));
     assert_eq!(why(Caller::Person, "bash"), Ok(()));
     assert_eq!(why(Caller::Model, "bash"), Err("there is no tool `bash` among those you can call".into()));
-    assert_eq!(why(Caller::Script, "bash"), Err("the tool `bash` is not active".into()));
+    let off = "the tool `bash` is not there: the user has switched it off";
+    assert_eq!(why(Caller::Script, "bash"), Err(off.into()));
     assert_eq!(
         why(Caller::NestedTool, "search"),
         Err("only the model can call `search`, not a script or another tool".into())
     );
+    let inactive = "the tool `write` is there, but not active, so only the user can call it";
+    assert_eq!(why(Caller::Script, "write"), Err(inactive.into()));
     let unlisted = "there is no tool `bas` among those you can call";
     assert_eq!(why(Caller::Model, "bas"), Err(unlisted.into()), "what it can not reach is not suggested");
     assert_eq!(
@@ -368,4 +372,23 @@ proptest::proptest! {
             proptest::prop_assert_eq!(before, shown(&table));
         }
     }
+}
+
+#[test]
+fn what_the_user_takes_away_by_name_scripts_do_not_reach() {
+    let tools = [exposed("mcp__a__x", Exposure::Codemode), exposed("mcp__a__y", Exposure::Deferred), tool("read")];
+    let mut table = Table::new();
+    table.register("p", tools.to_vec(), &runner()).unwrap();
+    let reached = |table: &Table| {
+        let names = ["mcp__a__x", "mcp__a__y", "read"];
+        names.map(|name| table.reach(Caller::Script, name).is_ok())
+    };
+    assert_eq!(reached(&table), [true; 3]);
+    table.select(&strings(&["-mcp__a__x"])).unwrap();
+    assert_eq!(reached(&table), [false, true, true]);
+    table.select(&strings(&["-mcp__*"])).unwrap();
+    assert_eq!(reached(&table), [false, false, true]);
+    assert_eq!(table.activate(&strings(&["mcp__a__y"]), true).unwrap_err().code(), "denied");
+    table.select(&strings(&["+mcp__a__y"])).unwrap();
+    assert_eq!(reached(&table), [false, true, true]);
 }

@@ -12,7 +12,7 @@ use std::{
 
 pub(crate) use document::Document;
 
-use crate::{Error, Registered, Table};
+use crate::{Error, Registered, Table, reach::Standing};
 
 /// How many tools a search gives when nobody says how many.
 pub const DEFAULT_LIMIT: usize = 8;
@@ -57,8 +57,8 @@ struct Rank {
 }
 
 impl Table {
-    /// The tools that fit a query, best first, among those that `admits` lets through (it also learns whether a tool
-    /// is active). A tool whose name is the query comes first; then count the words of the query it has, then
+    /// The tools that fit a query, best first, among those that `admits` lets through (it also learns where a tool
+    /// stands). A tool whose name is the query comes first; then count the words of the query it has, then
     /// BM25. Equals keep the order of registration.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Table {
     pub fn search(
         &self,
         query: &Query<'_>,
-        admits: impl Fn(&Registered, bool) -> bool,
+        admits: impl Fn(&Registered, Standing) -> bool,
     ) -> Result<Vec<Arc<Registered>>, Error> {
         let namespace = query.namespace.map(|name| self.namespace(name)).transpose()?;
         let candidates: Vec<&Arc<Registered>> = (self.tools().iter())
@@ -75,7 +75,7 @@ impl Table {
                 Some(group) => entry.tool.namespace.as_ref().is_some_and(|own| own.name == group.name),
                 None => true,
             })
-            .filter(|entry| admits(entry, self.is_active(&entry.tool.name)))
+            .filter(|entry| admits(entry, self.standing(&entry.tool.name)))
             .collect();
         let documents: Vec<&Document> = candidates.iter().map(|entry| entry.document()).collect();
         Ok(ranked(query.text, &documents).into_iter().take(query.limit).map(|at| Arc::clone(candidates[at])).collect())

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::reach::Standing;
 use crate::{
     Tool,
     test_tools::{described, exposed, namespace, runner, tool},
@@ -157,7 +158,9 @@ fn the_caller_says_what_is_searched() {
         Tool { description: "word".into(), ..exposed("d", Exposure::Hidden) },
     ]);
     let loadable = |table: &Table| -> Vec<String> {
-        let admits = |entry: &Registered, active: bool| entry.tool.exposure.is_searched() && !active;
+        let admits = |entry: &Registered, standing: Standing| {
+            entry.tool.exposure.is_searched() && standing == Standing::Inactive
+        };
         table.search(&Query::new("word"), admits).unwrap().iter().map(|entry| entry.tool.name.clone()).collect()
     };
     assert_eq!(loadable(&table), ["b", "c"]);
