@@ -1,9 +1,11 @@
 //! What scripts reach, and what they do not, where extensions stand in between.
 
-use crate::{
-    codemode::{run_with, sandbox_of},
-    common::Sandbox,
-};
+use crate::common::{Finished, Sandbox};
+
+/// Runs a script from the command line.
+fn run_with(sandbox: &Sandbox, script: &str, more: &[&str]) -> Finished {
+    sandbox.atoll().args(["codemode", "run", "-"]).args(more).input(script).run()
+}
 
 /// Its tools call `bash`: one in the name of the call that it carries out, the other of the extension's own accord.
 const INDIRECT: &str = r#"export default function (pi) {
@@ -32,7 +34,7 @@ const FOR_SCRIPTS: &str = r#"export default function (pi) {
 }"#;
 
 fn with(extension: &str) -> Sandbox {
-    let sandbox = sandbox_of();
+    let sandbox = Sandbox::new();
     sandbox.file("extension.ts", extension);
     sandbox
 }
@@ -52,7 +54,7 @@ fn what_is_not_allowed_no_extension_does_for_a_script() {
 
 #[test]
 fn what_is_not_among_the_allowed_tools_is_denied_by_that_name() {
-    let sandbox = sandbox_of();
+    let sandbox = Sandbox::new();
     let denied = run_with(&sandbox, "return await tools.read({path: 'x'})", &["--allow", "bash"]).code(3);
     assert!(denied.stderr.contains("add --allow read"), "{denied:#?}");
 }
@@ -79,7 +81,7 @@ fn what_the_user_takes_away_scripts_do_not_have() {
 /// What ends an instance at once takes all that it knew with it; what it had done is known outside of it.
 #[test]
 fn an_end_without_a_word_still_says_what_was_done() {
-    let sandbox = sandbox_of();
+    let sandbox = Sandbox::new();
     let script = "await tools.bash({command: 'echo 1 > done.txt'});\n\
         'a'.repeat(1 << 26).replaceAll('a', 'bb'.repeat(100)).length";
     let ended = run_with(&sandbox, script, &[]).code(1);
