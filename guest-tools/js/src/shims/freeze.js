@@ -60,6 +60,8 @@
     const property = Object.getOwnPropertyDescriptor(globalThis, key);
     if (key === "globalThis") continue;
     freeze(property.value);
+    freeze(property.get);
+    freeze(property.set);
     if (property.configurable && "value" in property) {
       define(globalThis, key, { ...property, writable: false, configurable: false });
     }
