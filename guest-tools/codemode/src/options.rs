@@ -40,10 +40,10 @@ pub(crate) fn of_comment(line: &str) -> Option<Result<Options, String>> {
     let (has_sign, text) = text.strip_prefix('@').map_or((false, text), |text| (true, text.trim_start()));
     let end = text.find(|one: char| !one.is_alphanumeric() && one != '_').unwrap_or(text.len());
     let (word, rest) = (text.get(..end)?, text.get(end..)?.trim_start());
-    let is_near = strsim::damerau_levenshtein(&word.to_lowercase(), "options") <= NEAR;
+    let distance = strsim::damerau_levenshtein(&word.to_lowercase(), "options");
     let (has_colon, rest) = rest.strip_prefix(':').map_or((false, rest), |rest| (true, rest.trim_start()));
-    // Prose has this word, too.
-    if !is_near || !(has_sign || rest.starts_with('{')) {
+    // Prose has this word, too, and there are others with a sign.
+    if distance > NEAR || !(rest.starts_with('{') || (has_sign && distance < NEAR)) {
         return None;
     }
     if word == "options" && has_sign && has_colon && !is_block {
@@ -110,7 +110,15 @@ mod tests {
             let said = of_comment(line).unwrap().unwrap_err();
             assert!(said.contains("`// @options: {"), "{line}: {said}");
         }
-        for line in ["// the options: none", "// @ts-check", "// Options are read below", "let a", "/* a */", "//"] {
+        for line in [
+            "// the options: none",
+            "// @ts-check",
+            "// @optional",
+            "// Options are read below",
+            "let a",
+            "/* a */",
+            "//",
+        ] {
             assert_eq!(of_comment(line), None, "{line}");
         }
     }
