@@ -58,6 +58,27 @@ fn a_command_that_has_less_time_than_the_script_names_the_one_that_was_given() {
 }
 
 #[test]
+fn a_script_that_fails_of_a_call_has_the_code_of_that_call() {
+    let sandbox = with_tools();
+    let denied = sandbox.home_file("secret.txt", "secret");
+    let scripts = [
+        "await tools.refuse({})".to_owned(),
+        "await tools['fail-me']({})".to_owned(),
+        "await tools.nothing({})".to_owned(),
+        format!("await tools.read({{ path: {:?} }})", denied.to_str().unwrap()),
+        "try { await tools.refuse({}) } catch {} throw new Error('mine')".to_owned(),
+        format!("{SOON}for (;;);"),
+    ];
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let codes: Vec<serde_json::Value> =
+        run_in(&sandbox, &scripts).iter().map(|result| result["details"]["error"]["code"].clone()).collect();
+    assert_eq!(codes, ["unavailable", "failed", "not-found", "denied", "failed", "timeout"]);
+    sandbox.file("script", "await tools.bash({ command: 'true' })");
+    let refused = sandbox.atoll().args(["codemode", "run", "script", "--allow", "read"]).run().code(3);
+    assert!(refused.stderr.contains("--allow bash"), "{refused:#?}");
+}
+
+#[test]
 fn computing_without_end_is_ended_and_the_limit_is_named() {
     let sandbox = with_tools();
     sandbox.settings(&json!({"limits": {"codemode": {"cpu-ms": 700}}}));

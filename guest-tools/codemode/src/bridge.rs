@@ -228,7 +228,7 @@ fn calling<'js>(ctx: &Ctx<'js>, native: &Object<'js>, bridge: &Bridge) -> Script
 
 /// Begins a call. It takes its turn here, so that calls are in the order in which they were made.
 fn called(run: &Rc<Run>, ending: &Ending, name: String, arguments: String) -> impl Future<Output = Settled> + use<> {
-    let pending = ending.pending();
+    let (pending, told) = (ending.pending(), Rc::clone(run));
     let arguments = without_lone_halves(arguments);
     let is_structured = run.names(false).is_ok_and(|names| names.find(&name).is_some_and(|tool| tool.structured));
     let call = run.calls.borrow_mut().begin(&name, &arguments, host::monotonic());
@@ -257,18 +257,28 @@ fn called(run: &Rc<Run>, ending: &Ending, name: String, arguments: String) -> im
                 Err(_) => Settled::Failed("cancelled", "the script is over".to_owned(), None),
             },
         };
+        remember(&told, &settled);
         drop(pending);
         settled
     }
 }
 
+/// Notes what a script is told that failed.
+fn remember(run: &Run, settled: &Settled) {
+    match settled {
+        Settled::Failed(code, message, _) => run.failed(message, code),
+        Settled::Output(output, _) if output.is_error => run.failed(&text_of(output), "failed"),
+        Settled::Output(..) | Settled::Json(_) => {}
+    }
+}
+
 /// Asks the table something that gives JSON, when it is its turn among the calls.
 fn answered(
-    run: &Run,
+    run: &Rc<Run>,
     ending: &Ending,
     work: LocalBoxFuture<'static, Result<String, Error>>,
 ) -> impl Future<Output = Settled> + use<> {
-    let pending = ending.pending();
+    let (pending, own) = (ending.pending(), Rc::clone(run));
     let asked = run.may_ask().then(|| {
         let turn = run.gate.enter();
         run.ask(async move {
@@ -287,6 +297,7 @@ fn answered(
                 Err(_) => Settled::Failed("cancelled", "the script is over".to_owned(), None),
             },
         };
+        remember(&own, &settled);
         drop(pending);
         settled
     }
@@ -328,7 +339,7 @@ fn thrown<T>(ctx: &Ctx<'_>, result: Result<T, Error>) -> ScriptResult<T> {
 }
 
 /// An error as the author of a script can use it: with the way out of a denial.
-fn message_of(error: &Error) -> String {
+pub(crate) fn message_of(error: &Error) -> String {
     match error {
         Error::Denied(denial) if !denial.hint.is_empty() => format!("{} To allow it: {}", error.message(), denial.hint),
         error => error.message(),

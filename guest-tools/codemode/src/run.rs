@@ -4,6 +4,7 @@
 //! nothing of it is left when the result is given.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -48,6 +49,8 @@ const SHOWN_SOON: u64 = 20 * MILLISECOND;
 const SOON: u64 = 1_000 * MILLISECOND;
 /// How many of them are noted with their line.
 const FRAMED: usize = 3;
+/// How many errors of calls are kept.
+const FAILURES: usize = 100;
 /// How many errors of callbacks are kept.
 const LOST: usize = 1_000;
 /// The longest result that is handed on as data too, in bytes.
@@ -81,6 +84,8 @@ pub(crate) struct Run {
     lost: RefCell<Vec<(String, ScriptError)>>,
     /// What was asked of the table that is no call.
     questions: Cell<usize>,
+    /// The last errors that calls gave the script: their messages and codes.
+    failures: RefCell<VecDeque<(String, &'static str)>>,
     pub(crate) calls: RefCell<Calls>,
     pub(crate) gate: Rc<Gate>,
     /// What waits for the host and is not driven yet.
@@ -112,6 +117,7 @@ impl Run {
             shown_at_once: Cell::new(0),
             lost: RefCell::default(),
             questions: Cell::new(0),
+            failures: RefCell::default(),
             calls: RefCell::default(),
             gate: Gate::new(options.max_parallel_calls as usize),
             options,
@@ -171,6 +177,15 @@ impl Run {
         if lost.len() < LOST {
             lost.push((from.to_owned(), error.clone()));
         }
+    }
+
+    /// Remembers what a call failed of, for the case that the script fails of it.
+    pub(crate) fn failed(&self, message: &str, code: &'static str) {
+        let mut failures = self.failures.borrow_mut();
+        if failures.len() >= FAILURES {
+            failures.pop_front();
+        }
+        failures.push_back((message.to_owned(), code));
     }
 
     /// Whether the table may be asked once more.
@@ -276,11 +291,11 @@ pub(crate) async fn run(id: String, prepared: Prepared) -> Result<ToolOutput, Er
     let mut lost = run.lost.take();
     lost.extend(realm.engine.take_unhandled().into_iter().map(|error| (String::new(), error)));
     note_lost(&run, &lost);
-    let hint = match &ended {
-        Err(error) => hint(&run, error).await,
-        Ok(()) => None,
+    let about = match &ended {
+        Err(error) => About::error(&run, error).await,
+        Ok(()) => About::default(),
     };
-    Ok(result(&run, ended, hint.as_deref()))
+    Ok(result(&run, ended, &about))
 }
 
 /// Finds the regular expression that the engine could not read when it read the script: it does not say where that is.
@@ -311,15 +326,39 @@ async fn find_pattern(realm: &Realm, prepared: &Prepared, error: &mut ScriptErro
     }
 }
 
-/// What may help with an error.
-async fn hint(run: &Run, error: &ScriptError) -> Option<String> {
-    if let Some(tool) = hints::missing_tool(&error.name, &error.message) {
-        let why = if host::is_inactive(tool).await? { "it is not active" } else { "scripts can not call it here" };
-        return Some(format!("`{tool}` is there, but {why}"));
+/// What is known of an error beside itself.
+#[derive(Default)]
+struct About {
+    hint: Option<String>,
+    /// Its stable code, if it is that of a call.
+    code: Option<&'static str>,
+}
+
+impl About {
+    async fn error(run: &Run, error: &ScriptError) -> Self {
+        if let Some(tool) = hints::missing_tool(&error.name, &error.message) {
+            return Self::missing(tool).await;
+        }
+        let unsettled = run.calls.borrow().unsettled();
+        let hint = hints::for_error(&error.name, &error.message, &|name| run.has(name))
+            .or_else(|| hints::for_promise(&error.name, &error.message, &unsettled));
+        let failures = run.failures.borrow();
+        let code = failures.iter().rev().find(|(message, _)| *message == error.message).map(|(_, code)| *code);
+        Self { hint, code: code.filter(|_| ["ToolError", "NotFoundError"].contains(&error.name.as_str())) }
     }
-    let unsettled = run.calls.borrow().unsettled();
-    hints::for_error(&error.name, &error.message, &|name| run.has(name))
-        .or_else(|| hints::for_promise(&error.name, &error.message, &unsettled))
+
+    /// Of a tool that scripts can not call, and perhaps nobody else.
+    async fn missing(tool: &str) -> Self {
+        let (why, code) = match host::is_inactive(tool).await {
+            None => return Self { hint: None, code: Some("not-found") },
+            Some(true) => ("it is not active".to_owned(), "not-found"),
+            Some(false) => match host::describe(tool.to_owned()).await {
+                Err(error @ Error::Denied(_)) => (bridge::message_of(&error), "denied"),
+                _ => ("scripts can not call it here".to_owned(), "not-found"),
+            },
+        };
+        Self { hint: Some(format!("`{tool}` is there, but {why}")), code: Some(code) }
+    }
 }
 
 /// Runs the body and all that it leaves behind.
@@ -470,7 +509,7 @@ async fn drive(
 }
 
 /// The result of a script.
-fn result(run: &Run, ended: Result<(), ScriptError>, hint: Option<&str>) -> ToolOutput {
+fn result(run: &Run, ended: Result<(), ScriptError>, about: &About) -> ToolOutput {
     let now = host::monotonic();
     let mut calls = run.calls.borrow_mut();
     let awaited: Vec<String> = calls.under_way().into_iter().map(str::to_owned).collect();
@@ -506,7 +545,8 @@ fn result(run: &Run, ended: Result<(), ScriptError>, hint: Option<&str>) -> Tool
     let error = error.or_else(|| limit.map(|_| ScriptError::interrupted()));
     let awaited: Vec<&str> = awaited.iter().take(5).map(String::as_str).collect();
     host::shape(&run.id, run.options.max_output_tokens.saturating_mul(4));
-    let failure = error.as_ref().map(|error| failure::said(error, limit, &awaited, &calls.done(), hint));
+    let failure =
+        error.as_ref().map(|error| failure::said(error, limit, &awaited, &calls.done(), about.hint.as_deref()));
     let seconds = Duration::from_nanos(now.saturating_sub(run.begun)).as_secs_f64();
     let made = match calls.count_made() {
         0 => String::new(),
@@ -527,6 +567,14 @@ fn result(run: &Run, ended: Result<(), ScriptError>, hint: Option<&str>) -> Tool
         }
         if let Some(limit) = limit {
             fields.insert("limit".to_owned(), limit.name().into());
+        }
+        if let Some(error) = &error {
+            let code = match limit {
+                Some(Limit::Timeout(_)) => "timeout",
+                Some(_) => "limit",
+                None => about.code.unwrap_or("failed"),
+            };
+            fields.insert("error".to_owned(), json!({"code": code, "message": error.message}));
         }
     }
     ToolOutput {
