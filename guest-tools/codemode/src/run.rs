@@ -185,7 +185,7 @@ impl Run {
         if failures.len() >= FAILURES {
             failures.pop_front();
         }
-        failures.push_back((message.to_owned(), code));
+        failures.push_back((begin_of(message), code));
     }
 
     /// Whether the table may be asked once more.
@@ -326,6 +326,11 @@ async fn find_pattern(realm: &Realm, prepared: &Prepared, error: &mut ScriptErro
     }
 }
 
+/// As much of a message as tells it from others.
+fn begin_of(message: &str) -> String {
+    message.chars().take(1_000).collect()
+}
+
 /// What is known of an error beside itself.
 #[derive(Default)]
 struct About {
@@ -342,8 +347,8 @@ impl About {
         let unsettled = run.calls.borrow().unsettled();
         let hint = hints::for_error(&error.name, &error.message, &|name| run.has(name))
             .or_else(|| hints::for_promise(&error.name, &error.message, &unsettled));
-        let failures = run.failures.borrow();
-        let code = failures.iter().rev().find(|(message, _)| *message == error.message).map(|(_, code)| *code);
+        let (failures, said) = (run.failures.borrow(), begin_of(&error.message));
+        let code = failures.iter().rev().find(|(message, _)| *message == said).map(|(_, code)| *code);
         Self { hint, code: code.filter(|_| ["ToolError", "NotFoundError"].contains(&error.name.as_str())) }
     }
 
