@@ -11,8 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use atoll_js::rquickjs::function::Constructor;
-use atoll_js::rquickjs::{Ctx, Result as ScriptResult, Value};
+use atoll_js::rquickjs::{Constructor, Ctx, Result as ScriptResult, Value};
 use atoll_js::{Body, Ending, ScriptError, ScriptErrorKind, frame};
 use atoll_plugin::{Error, ToolOutput};
 use futures::StreamExt as _;
