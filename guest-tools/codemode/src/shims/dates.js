@@ -5,6 +5,7 @@
   const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
   const TEXTS = ["narrow", "short", "long"];
   const NUMBERS = ["numeric", "2-digit"];
+  const HALVES = ["h11", "h12"];
   const two = (number) => String(number).padStart(2, "0");
   const isZone = (zone) => ["utc", "gmt", "etc/utc", "etc/gmt", "+00:00", "-00:00"].includes(zone.toLowerCase());
 
@@ -55,9 +56,10 @@
           Object.assign(fields, { hour: "numeric", minute: "2-digit", second: "2-digit" });
         }
       }
-      const cycle = pick(options, "hourCycle", ["h11", "h12", "h23", "h24"], undefined);
-      const is12 = options?.hour12 === undefined ? cycle === undefined || cycle === "h12" || cycle === "h11" : Boolean(options.hour12);
-      this.#o = { locale: locale(locales), calendar: "gregory", numberingSystem: "latn", timeZone: "UTC", is12, dateStyle, timeStyle, fields };
+      const wished = pick(options, "hourCycle", ["h11", "h12", "h23", "h24"], "h12");
+      // Without the halves of a day, midnight is 0: so the standard has it now; older engines say 24.
+      const hourCycle = options?.hour12 === undefined ? wished : options.hour12 ? "h12" : "h23";
+      this.#o = { locale: locale(locales), calendar: "gregory", numberingSystem: "latn", timeZone: "UTC", hourCycle, dateStyle, timeStyle, fields };
     }
     format = (value) => {
       const time = value === undefined ? Date.now() : Number(value);
@@ -95,11 +97,12 @@
       return body === "" ? name : month === undefined && year === undefined ? `${body} ${name}` : `${name}, ${body}`;
     }
     #time({ hour, minute, second, fractionalSecondDigits, timeZoneName }, date) {
-      const { is12 } = this.#o;
+      const { hourCycle } = this.#o;
+      const is12 = HALVES.includes(hourCycle);
       const pieces = [];
       if (hour !== undefined) {
         const hours = date.getUTCHours();
-        const shown = is12 ? hours % 12 || 12 : hours;
+        const shown = { h11: hours % 12, h12: hours % 12 || 12, h23: hours, h24: hours || 24 }[hourCycle];
         pieces.push(hour === "2-digit" || !is12 ? two(shown) : String(shown));
       }
       if (minute !== undefined) pieces.push(hour === undefined && second === undefined && minute === "numeric" ? String(date.getUTCMinutes()) : two(date.getUTCMinutes()));
@@ -117,8 +120,8 @@
       return text;
     }
     resolvedOptions() {
-      const { fields, is12, ...shown } = this.#o;
-      const all = { ...shown, ...(fields.hour === undefined ? {} : { hour12: is12, hourCycle: is12 ? "h12" : "h23" }), ...fields };
+      const { fields, hourCycle, ...shown } = this.#o;
+      const all = { ...shown, ...(fields.hour === undefined ? {} : { hour12: HALVES.includes(hourCycle), hourCycle }), ...fields };
       return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
     }
     static supportedLocalesOf(locales) { return [locales ?? []].flat().filter((one) => /^en\b/.test(String(one))); }
