@@ -87,6 +87,7 @@ pub(crate) fn said(error: &ScriptError, limit: Option<Limit>, awaited: &[&str], 
             }
         }
     }
+    lines.extend(error.reasons.iter().map(|reason| format!("  {reason}")));
     for place in error.stack.iter().take(PLACES) {
         lines.push(format!("  at line {}:{}", place.line, place.column));
     }
@@ -118,6 +119,7 @@ mod tests {
             place: None,
             stack: (1..=lines).map(place).collect(),
             frame: (lines > 0).then(|| "> 1 | x".into()),
+            reasons: Box::default(),
         }
     }
 
