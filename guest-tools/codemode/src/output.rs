@@ -82,6 +82,10 @@ impl Output {
         self.items.is_empty() && self.console.is_empty()
     }
 
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
     /// Whether it changed since this was asked.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)

@@ -63,7 +63,7 @@ pub(crate) struct Run {
     returned: RefCell<(Option<String>, Option<String>)>,
     /// It only counts if nothing else was said, to the very end.
     only_if_silent: Cell<bool>,
-    shown_at: Cell<u64>,
+    shown_at: Cell<Option<u64>>,
     pub(crate) calls: RefCell<Calls>,
     pub(crate) gate: Rc<Gate>,
     /// What waits for the host and is not driven yet.
@@ -91,7 +91,7 @@ impl Run {
             output: RefCell::default(),
             returned: RefCell::default(),
             only_if_silent: Cell::new(false),
-            shown_at: Cell::new(0),
+            shown_at: Cell::new(None),
             calls: RefCell::default(),
             gate: Gate::new(options.max_parallel_calls as usize),
             options,
@@ -169,13 +169,23 @@ impl Run {
         }
     }
 
+    /// When something new may be shown; at once the first time.
+    fn not_before(&self) -> Option<u64> {
+        self.shown_at.get().map(|shown| shown.saturating_add(SHOWN_EVERY))
+    }
+
+    /// When what is new is to be shown, though nothing else happens until then.
+    fn has_to_show(&self) -> Option<u64> {
+        self.output.borrow().has_changed().then(|| self.not_before().unwrap_or(0))
+    }
+
     /// Shows what there is, if that is new and not too soon.
     fn show(&self, now: u64) {
         let Ok(mut output) = self.output.try_borrow_mut() else { return };
-        if now < self.shown_at.get().saturating_add(SHOWN_EVERY) || !output.take_changed() {
+        if self.not_before().is_some_and(|then| now < then) || !output.take_changed() {
             return;
         }
-        self.shown_at.set(now);
+        self.shown_at.set(Some(now));
         let mut text = output.last();
         let calls = self.calls.borrow();
         let running = calls.under_way();
@@ -314,7 +324,7 @@ async fn drive(
             if went_on {
                 continue;
             }
-            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).min();
+            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).chain(run.has_to_show()).min();
             if alarm.as_ref().map(|(due, _)| *due) != due {
                 alarm = due.map(|due| {
                     // Rounded up, so that it is due when it rings.
