@@ -116,7 +116,6 @@ mod tests {
             kind,
             name: name.to_owned(),
             message: message.to_owned(),
-            place: None,
             stack: (1..=lines).map(place).collect(),
             frame: (lines > 0).then(|| "> 1 | x".into()),
             reasons: Box::default(),

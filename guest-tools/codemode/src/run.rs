@@ -247,7 +247,7 @@ async fn body(realm: &Realm, run: &Rc<Run>, prepared: &Prepared) -> Result<(), S
 fn note_lost(run: &Run, lost: &[ScriptError]) {
     let mut notes: Vec<(String, usize)> = Vec::new();
     for error in lost {
-        let at = error.place.as_ref().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
+        let at = error.place().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
         let name = if error.name.is_empty() { String::new() } else { format!("{}: ", error.name) };
         let note = format!("A promise failed and nothing waited for it{at}: {name}{}", error.message);
         match notes.iter_mut().find(|(known, _)| *known == note) {

@@ -41,9 +41,7 @@ pub struct ScriptError {
     pub name: String,
     /// The message of the error, or what was thrown.
     pub message: String,
-    /// Where it was thrown, if that is in a script.
-    pub place: Option<Place>,
-    /// The places in scripts on the way there, innermost first.
+    /// The places in scripts on the way to where it was thrown, innermost first.
     pub stack: Box<[Place]>,
     /// The line with the place, with a mark below the column, for people.
     pub frame: Option<Box<str>>,
@@ -79,9 +77,15 @@ impl ScriptError {
         }
     }
 
+    /// Where it was thrown, if that is in a script.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        self.stack.first()
+    }
+
     fn one_line(&self) -> String {
         let mut text = String::new();
-        if let Some(place) = &self.place {
+        if let Some(place) = self.place() {
             text.push_str(&format!("{}:{}:{}: ", place.file, place.line, place.column));
         }
         if !self.name.is_empty() {
@@ -102,7 +106,6 @@ impl ScriptError {
             kind,
             name: String::new(),
             message: message.into(),
-            place: None,
             stack: Box::default(),
             frame: None,
             reasons: Box::default(),
@@ -158,12 +161,11 @@ impl ScriptError {
         } else {
             stack
         };
-        let place = stack.first().cloned();
-        let frame = place
-            .as_ref()
+        let frame = stack
+            .first()
             .and_then(|place| sources.get(&place.file).and_then(|source| place::frame(&source.text, place)))
             .map(String::into_boxed_str);
-        Self { kind, name, message, place, stack, frame, reasons }
+        Self { kind, name, message, stack, frame, reasons }
     }
 }
 
