@@ -10,6 +10,7 @@ mod hostile;
 mod image;
 mod isolation;
 mod limits;
+mod mistakes;
 mod surroundings;
 
 use serde_json::{Value, json};

@@ -106,8 +106,8 @@ fn a_long_text_is_cut_for_the_model_and_kept_whole() {
 fn exit_ends_a_script_at_once_and_in_good_order() {
     let result = &run(&[&case("stop_early.js")])[0];
     assert_eq!(result["isError"], false);
-    assert_eq!(said(result), "--- text 1 of 2 ---\none\n--- text 2 of 2 ---\ntwo\nStopped with the script: sleep.");
-    assert_eq!(result["details"]["calls"][0]["status"], "stopped");
+    assert_eq!(said(result), "--- text 1 of 2 ---\none\n--- text 2 of 2 ---\ntwo\nNot begun when the script ended: sleep.");
+    assert_eq!(result["details"]["calls"][0]["status"], "not begun");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn what_can_not_be_run_is_said_before_anything_is() {
             &["`fs` can not be imported", "tools.read", "Nothing was run."],
         ),
         ("// @options: {\"timeout\": 5}\n1", true, &["Line 1", "did you mean `timeout_ms`?"]),
-        ("1;\n// @options: {\"timeout_ms\": 5}", true, &["Line 2", "has to be the first line"]),
+        ("1;\n// @options: {\"timeout_ms\": 5}", true, &["Line 2", "has to come before everything else"]),
         ("const fs = require('fs')", true, &["ReferenceError", "Hint: there are no modules"]),
         ("await import('lodash')", true, &["`lodash` can not be imported"]),
         ("await fetch('https://example.com')", true, &["Hint: there is no network"]),
@@ -212,6 +212,10 @@ fn pictures_of_tools_are_shown() {
         "image('data:image/png;base64,!')",
         "image({ type: 'image', data: 'AQID', mimeType: 'text/html' })",
         "const p = await tools.picture({}); return [p.type, p.mimeType, p.text]",
+        "image('data:image/png;base64,aGVsbG8=')",
+        "return await tools.picture({})",
+        "text([await tools.picture({}), await tools.picture({})])",
+        "image({ ...await tools.picture({}), mimeType: 'image/jpeg' })",
     ];
     let results = run_in(&sandbox, &scripts);
     assert_eq!(
@@ -224,6 +228,19 @@ fn pictures_of_tools_are_shown() {
         assert!(said(result).contains(part), "{result:#}");
     }
     assert_eq!(said(&results[4]), "[\n  \"image\",\n  \"image/png\",\n  \"a dot\"\n]");
+    assert!(
+        said(&results[5]).contains("no PNG, JPEG, GIF or WebP"),
+        "what is no picture is shown as none: {results:#?}"
+    );
+    let kinds = |at: usize| -> Vec<Value> {
+        results[at]["content"].as_array().unwrap().iter().map(|piece| piece["type"].clone()).collect()
+    };
+    assert_eq!(
+        (kinds(6), said(&results[6]).contains("a dot")),
+        (vec![json!("text"), json!("image"), json!("text")], true)
+    );
+    assert_eq!(kinds(7).iter().filter(|kind| **kind == "image").count(), 2, "{results:#?}");
+    assert_eq!(results[8]["content"][1]["mimeType"], "image/png", "it is what its bytes are: {results:#?}");
 }
 
 #[test]
@@ -233,20 +250,35 @@ fn what_is_not_waited_for_is_finished_or_named() {
             "tools.echo({ a: 1 }).then((r) => text(r.a)); text('first')",
             "--- text 1 of 2 ---\nfirst\n--- text 2 of 2 ---\n1",
         ),
-        ("setTimeout(() => text('late'), 20); setInterval(() => {}, 5);", "late"),
+        (
+            "setTimeout(() => text('late'), 20); setInterval(() => {}, 5);",
+            "(no output; use `return` or `text()`)\n2 timers were not waited for: `await new Promise((done) => setTimeout(done, 100))` waits.",
+        ),
+        (
+            "const late = new Promise((_, fail) => setTimeout(() => fail(new Error('late')), 30000)); text(await Promise.race([tools.say({}), late]))",
+            "{}",
+        ),
+        (
+            "setTimeout(() => text('late'), 30000); tools.sleep({ ms: 50 }).then(text); return 'on'",
+            "--- text 1 of 2 ---\nawake\n--- text 2 of 2 ---\non",
+        ),
         (
             "Promise.reject(new Error('lost')); text('on')",
-            "on\nA promise failed and nothing waited for it (line 1:20): Error: lost",
+            "on\nA promise failed and nothing waited for it (line 1:20): Error: lost\n> 1 | Promise.reject(new Error('lost')); text('on')\n    |                    ^",
+        ),
+        (
+            "text('on');\nsetTimeout(() => { null.x }, 1);\nqueueMicrotask(() => { throw new RangeError('far') });\nawait new Promise((done) => setTimeout(done, 20))",
+            "on\nThe callback of a microtask failed (line 3:34): RangeError: far\n  2 | setTimeout(() => { null.x }, 1);\n> 3 | queueMicrotask(() => { throw new RangeError('far') });\n    |                                  ^\nThe callback of a timer failed (line 2:19): TypeError: cannot read property 'x' of null\n  1 | text('on');\n> 2 | setTimeout(() => { null.x }, 1);\n    |                   ^",
         ),
         ("const p = Promise.reject(new Error('late')); await 0; try { await p } catch { text('caught') }", "caught"),
         (
             "for (let i = 0; i < 30; i++) Promise.reject(new Error('it')); text('on')",
-            "on\nA promise failed and nothing waited for it (line 1:49): Error: it (30 times)",
+            "on\nA promise failed and nothing waited for it (line 1:49): Error: it (30 times)\n> 1 | for (let i = 0; i < 30; i++) Promise.reject(new Error('it')); text('on')\n    |                                                 ^",
         ),
         (
             "for (let i = 0; i < 30; i++) Promise.reject(`it ${i}`); text('on')",
             &format!(
-                "on\n{}20 more promises failed and nothing waited for them.",
+                "on\n{}20 more of these failed and nothing waited for them.",
                 (0..10).map(|i| format!("A promise failed and nothing waited for it: it {i}\n")).collect::<String>()
             ),
         ),

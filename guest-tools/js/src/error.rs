@@ -274,12 +274,18 @@ fn as_data(value: &Value<'_>) -> Option<String> {
     }
 }
 
-/// A string of a script. What is no Unicode in it is replaced.
+/// The longest text of an error, in bytes: whoever reads it reads its beginning.
+const LONGEST: usize = 16 << 10;
+
+/// A string of a script, up to [`LONGEST`]. What is no Unicode in it is replaced.
 fn text(string: &rquickjs::String<'_>) -> String {
-    let Ok(held) = string.clone().to_cstring() else { return String::new() };
+    let Ok(held) = string.clone().to_cstring() else { return "(a text that there is no room for)".to_owned() };
     // SAFETY: the engine gave this many bytes, and they live as long as `held`.
     let bytes = unsafe { std::slice::from_raw_parts(held.as_ptr().cast::<u8>(), held.len()) };
-    String::from_utf8_lossy(bytes).into_owned()
+    match bytes.get(..LONGEST) {
+        Some(begin) if bytes.len() > LONGEST => format!("{}…", String::from_utf8_lossy(begin)),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 /// Takes an error that reading an error threw off the engine, where the next call would find it.

@@ -112,39 +112,46 @@ fn opens_object(text: &str) -> bool {
     text.trim_end().ends_with(['(', ',', ':', '[', '?', '|', '&']) || text.trim_end().ends_with("...")
 }
 
-/// The longest line that is shown, in characters; more would be a bundle in one line.
+/// The most of a line that is shown, in characters; more would be a bundle in one line.
 const SHOWN: usize = 160;
+/// How much is shown before a place in a longer line, in characters.
+const LEAD: usize = 80;
+/// A tab as it is shown: whoever shows it may write it in another way than anybody counts it.
+const TAB: &str = "  ";
 
-/// The line of a place with the one before it, and a mark below the column; `None` for a place that is not in the source, or
-/// in a line too long to be shown.
+/// The line of a place with the one before it, and a mark below the column; `None` for a place that is not in the source. Of
+/// a long line what is around the place is shown.
 #[must_use]
 pub fn frame(source: &str, place: &Place) -> Option<String> {
     let at = (place.line as usize).checked_sub(1)?;
     let lines: Vec<&str> = source.lines().collect();
     let line = *lines.get(at)?;
-    if line.chars().count() > SHOWN {
-        return None;
-    }
-    let width = place.line.to_string().len();
-    let mut text = String::new();
-    if let Some(before) = at.checked_sub(1).and_then(|before| lines.get(before))
-        && before.chars().count() <= SHOWN
-    {
-        text.push_str(&format!("  {:>width$} | {before}\n", place.line - 1));
-    }
-    text.push_str(&format!("> {:>width$} | {line}\n", place.line));
-    // Tabs stay tabs, so that the mark is below the column however wide they are shown.
     let mut units = 1;
-    let pad: String = line
+    let column = line
         .chars()
         .take_while(|one| {
             let here = units < place.column;
             units = units.saturating_add(u32::try_from(one.len_utf16()).unwrap_or(1));
             here
         })
-        .map(|one| if one == '\t' { '\t' } else { ' ' })
-        .collect();
-    text.push_str(&format!("  {:>width$} | {pad}^", ""));
+        .count();
+    let length = line.chars().count();
+    let begin = if length > SHOWN { column.saturating_sub(LEAD).min(length.saturating_sub(SHOWN)) } else { 0 };
+    let shown = |skip: usize, take: usize| -> String {
+        line.chars().skip(skip).take(take).collect::<String>().replace('\t', TAB)
+    };
+    let width = place.line.to_string().len();
+    let mut text = String::new();
+    if let Some(before) = at.checked_sub(1).and_then(|before| lines.get(before))
+        && before.chars().count() <= SHOWN
+        && length <= SHOWN
+    {
+        text.push_str(&format!("  {:>width$} | {}\n", place.line - 1, before.replace('\t', TAB)));
+    }
+    let (open, close) = (if begin > 0 { "…" } else { "" }, if begin + SHOWN < length { "…" } else { "" });
+    text.push_str(&format!("> {:>width$} | {open}{}{close}\n", place.line, shown(begin, SHOWN)));
+    let pad = open.chars().count() + shown(begin, column.saturating_sub(begin)).chars().count();
+    text.push_str(&format!("  {:>width$} | {:pad$}^", "", ""));
     Some(text)
 }
 
@@ -171,8 +178,17 @@ mod tests {
     fn a_frame_marks_the_column() {
         let place = Place { file: "a".to_owned(), line: 10, column: 3 };
         let source = format!("{}const a;\n\t😀b();\n", "\n".repeat(8));
-        assert_eq!(frame(&source, &place).as_deref(), Some("   9 | const a;\n> 10 | \t😀b();\n     | \t ^"));
+        assert_eq!(frame(&source, &place).as_deref(), Some("   9 | const a;\n> 10 |   😀b();\n     |    ^"));
         assert_eq!(frame("a", &place), None);
+        let long = format!("first\n{}!here{}", "x".repeat(300), "y".repeat(300));
+        let shown = frame(&long, &Place { file: "a".to_owned(), line: 2, column: 301 }).unwrap();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 2, "{shown}");
+        assert!(lines[0].starts_with("> 2 | …xx") && lines[0].ends_with("yy…"), "{shown}");
+        let column = lines[1].chars().position(|one| one == '^').unwrap();
+        assert_eq!(lines[0].chars().nth(column), Some('!'), "{shown}");
+        let end = frame(&long, &Place { file: "a".to_owned(), line: 2, column: 604 }).unwrap();
+        assert!(end.lines().next().unwrap().ends_with('y'), "{end}");
     }
 
     #[test]
