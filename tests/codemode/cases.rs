@@ -106,7 +106,10 @@ fn a_long_text_is_cut_for_the_model_and_kept_whole() {
 fn exit_ends_a_script_at_once_and_in_good_order() {
     let result = &run(&[&case("stop_early.js")])[0];
     assert_eq!(result["isError"], false);
-    assert_eq!(said(result), "--- text 1 of 2 ---\none\n--- text 2 of 2 ---\ntwo\nNot begun when the script ended: sleep.");
+    assert_eq!(
+        said(result),
+        "--- text 1 of 2 ---\none\n--- text 2 of 2 ---\ntwo\nNot begun when the script ended: sleep."
+    );
     assert_eq!(result["details"]["calls"][0]["status"], "not begun");
 }
 
