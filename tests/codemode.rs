@@ -11,6 +11,7 @@ mod image;
 mod isolation;
 mod limits;
 mod mistakes;
+mod surroundings;
 
 use serde_json::{Value, json};
 

@@ -26,7 +26,18 @@ fn numbers_and_dates_are_written_as_in_english() {
             "Thursday, January 1, 1970",
         ),
         ("return new Date(0).toLocaleDateString('en', { dateStyle: 'medium' })", "Jan 1, 1970"),
-        ("return new Date(0).toLocaleTimeString('en', { hour12: false })", "00:00:00"),
+        (
+            "return ['h11', 'h12', 'h23', 'h24'].map((hourCycle) => new Date(0).toLocaleTimeString('en', { hourCycle })).join()",
+            "0:00:00 AM,12:00:00 AM,00:00:00,24:00:00",
+        ),
+        (
+            "return [0, 12, 13].map((h) => new Date(h * 3600000).toLocaleTimeString('en', { hour12: false, timeStyle: 'short' })).join()",
+            "00:00,12:00,13:00",
+        ),
+        (
+            "const { hour12, hourCycle } = new Intl.DateTimeFormat('en', { hour: '2-digit', hour12: false, hourCycle: 'h12' }).resolvedOptions(); return [hour12, hourCycle].join()",
+            "false,h23",
+        ),
         ("return new Date(NaN).toLocaleString()", "Invalid Date"),
         ("return new Intl.PluralRules('en', { type: 'ordinal' }).select(22)", "two"),
         ("return new Intl.ListFormat('en').format(['a', 'b', 'c'])", "a, b, and c"),

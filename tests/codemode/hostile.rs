@@ -232,6 +232,73 @@ fn promises_of_every_kind_come_to_an_end() {
 }
 
 #[test]
+fn what_looks_like_something_else_is_taken_for_what_it_is() {
+    hold(&[
+        (
+            "store('__proto__', { a: 1 }); store('constructor', 2); return [load('__proto__').a, load('constructor'), load('toString'), ({}).a].join()",
+            false,
+            &["1,2,,"],
+        ),
+        ("return [typeof load('constructor'), load('__proto__').a].join()", false, &["number,1"]),
+        ("return (await tools[{ toString: () => 'echo' }]({ a: 1 })).a", false, &["\n1"]),
+        (
+            "return [tools[Symbol.toPrimitive], tools[Symbol.iterator], tools[Symbol.asyncIterator]].join()",
+            false,
+            &["\n,,"],
+        ),
+        ("await tools['\\ud800']({})", true, &["there is no tool"]),
+        ("await tools[{ toString() { throw new RangeError('mine') } }]({})", true, &["RangeError: mine"]),
+        (
+            "text({ [Symbol.toPrimitive]: () => 'no', toString: () => 'no', valueOf: () => 5, a: 1 })",
+            false,
+            &["\"a\": 1"],
+        ),
+        (
+            "let n = 0; try { image({ type: 'image', data: 'AQID', get mimeType() { n += 1; return n > 1 ? 'text/html' : 'image/png' } }) } catch {}; return `read ${n}`",
+            false,
+            &["read 1"],
+        ),
+        (
+            "console.log(new Proxy({}, { ownKeys() { throw 1 }, get() { throw 2 } }), new Proxy([], { get() { throw 3 } })); return 'on'",
+            false,
+            &["on", "can not be shown"],
+        ),
+        (
+            "for (const v of [Symbol('s'), 5n, () => 1, class A {}, new Proxy(() => 1, {}), Object.create(null), new (class M extends Map {})()]) text(v); return 'on'",
+            false,
+            &["Symbol(s)", "5n", "on"],
+        ),
+        (
+            "let p = Promise.resolve(0); for (let i = 0; i < 1e5; i += 1) p = p.then((v) => v + 1); return p",
+            false,
+            &["100000"],
+        ),
+        ("Promise.reject(undefined); Promise.reject(null); return 'on'", false, &["on", "nothing waited for it"]),
+        ("const o = { get then() { exit() } }; await o; text('after')", false, &["(no output"]),
+        (
+            "const e = new Error('x'); e.cause = e; e.errors = [e, e]; console.log(e); throw e",
+            true,
+            &["Error: x", "caused by Error: x"],
+        ),
+        (
+            "const e = new Error('x'); Object.defineProperty(e, 'errors', { get() { throw 1 } }); Object.defineProperty(e, 'cause', { get() { throw 2 } }); throw e",
+            true,
+            &["Error: x"],
+        ),
+        (
+            "const e = new Error('x'); e.errors = new Proxy([], { get(t, k) { if (k === 'length') return 2 ** 31; throw 1 } }); throw e",
+            true,
+            &["Error: x"],
+        ),
+        (
+            "// @options: {\"timeout_ms\": 300}\nconst e = new Error('x'); Object.defineProperty(e, 'constructor', { get() { for (;;); } }); throw e",
+            true,
+            &["Failed after"],
+        ),
+    ]);
+}
+
+#[test]
 fn no_end_can_be_caught_and_nothing_is_said_after_it() {
     let sandbox = with_tools();
     let silent: &[&str] = &["(no output"];

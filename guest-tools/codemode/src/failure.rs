@@ -94,6 +94,7 @@ pub(crate) fn said(
             }
         }
     }
+    lines.extend(error.reasons.iter().map(|reason| format!("  {reason}")));
     for place in error.stack.iter().take(PLACES) {
         lines.push(format!("  at line {}:{}", place.line, place.column));
     }
@@ -122,9 +123,9 @@ mod tests {
             kind,
             name: name.to_owned(),
             message: message.to_owned(),
-            place: None,
             stack: (1..=lines).map(place).collect(),
             frame: (lines > 0).then(|| "> 1 | x".into()),
+            reasons: Box::default(),
         }
     }
 

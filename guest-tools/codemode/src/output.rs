@@ -85,6 +85,10 @@ impl Output {
         self.items.is_empty() && self.console.is_empty()
     }
 
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
     /// How many texts and pictures there are.
     pub(crate) fn count(&self) -> usize {
         self.items.len()

@@ -233,6 +233,11 @@ impl Run {
         }
     }
 
+    /// When what is new is to be shown, though nothing else happens until then.
+    fn has_to_show(&self) -> Option<u64> {
+        self.output.borrow().has_changed().then(|| self.shown_at.get().saturating_add(SHOWN_EVERY))
+    }
+
     /// Shows what there is, if that is new and not too soon.
     fn show(&self, now: u64) {
         if now >= self.shown_at.get().saturating_add(SHOWN_EVERY) {
@@ -282,7 +287,7 @@ pub(crate) async fn run(id: String, prepared: Prepared) -> Result<ToolOutput, Er
     let mut ended = drive(&realm, &run, body(&realm, &run, &prepared)).await;
     if let Err(error) = &mut ended
         && error.name == "SyntaxError"
-        && error.place.is_none()
+        && error.place().is_none()
     {
         find_pattern(&realm, &prepared, error).await;
     }
@@ -318,8 +323,7 @@ async fn find_pattern(realm: &Realm, prepared: &Prepared, error: &mut ScriptErro
         if !realm.engine.context().with(is_read).await {
             let place = source::place_of(&prepared.text, range.start);
             error.frame = frame(&prepared.text, &place).map(String::into_boxed_str);
-            error.stack = Box::new([place.clone()]);
-            error.place = Some(place);
+            error.stack = Box::new([place]);
             return;
         }
     }
@@ -405,7 +409,7 @@ fn note_lost(run: &Run, lost: &[(String, ScriptError)]) {
     }
     let mut notes: Vec<Note> = Vec::new();
     for (from, error) in lost {
-        let at = error.place.as_ref().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
+        let at = error.place().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
         let name = if error.name.is_empty() { String::new() } else { format!("{}: ", error.name) };
         let what = if from.is_empty() {
             "A promise failed and nothing waited for it".to_owned()
@@ -494,7 +498,7 @@ async fn drive(
             if went_on {
                 continue;
             }
-            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).min();
+            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).chain(run.has_to_show()).min();
             if alarm.as_ref().map(|(due, _)| *due) != due {
                 alarm = due.map(|due| {
                     // Rounded up, so that it is due when it rings.

@@ -287,3 +287,7 @@ fn only_fenced(text: &str) -> Option<String> {
 #[cfg(test)]
 #[path = "source_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "source_fuzz.rs"]
+mod fuzz;

@@ -2,6 +2,21 @@
 (native) => {
   const DEPTH = 4;
   const ITEMS = 100;
+  const ERRORS = 5;
+
+  const error = (value, depth, above) => {
+    const own = `${value.name}: ${value.message}`;
+    if (depth >= DEPTH || above.includes(value)) return own;
+    const one = (other) => show(other, depth + 1, [...above, value]);
+    const lines = [own];
+    if (value.stack) lines.push(value.stack.trimEnd());
+    if (value.cause !== undefined) lines.push(`  caused by ${one(value.cause)}`);
+    if (Array.isArray(value.errors)) {
+      lines.push(...value.errors.slice(0, ERRORS).map((other) => `  of ${one(other)}`));
+      if (value.errors.length > ERRORS) lines.push(`  and ${value.errors.length - ERRORS} more`);
+    }
+    return lines.join("\n");
+  };
 
   const show = (value, depth, above) => {
     if (typeof value === "string") return depth === 0 ? value : JSON.stringify(value);
@@ -9,10 +24,7 @@
     if (typeof value === "symbol") return value.toString();
     if (typeof value === "function") return `[function ${value.name || "(anonymous)"}]`;
     if (typeof value !== "object" || value === null) return String(value);
-    if (value instanceof Error) {
-      const cause = value.cause === undefined ? "" : `\n  caused by ${show(value.cause, depth + 1, above)}`;
-      return `${value.name}: ${value.message}${value.stack ? `\n${value.stack.trimEnd()}` : ""}${cause}`;
-    }
+    if (value instanceof Error) return error(value, depth, above);
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
     if (value instanceof RegExp) return String(value);
     if (value instanceof Promise) return "[promise; `await` gives its value]";
