@@ -27,7 +27,7 @@ fn what_models_send_is_the_script_they_mean() {
         "tools.read({ path: \"a\" })",
         "const 名 = 1;\n名",
         "~~~ts\nreturn 1 as number\n~~~",
-        "````js\nreturn `\n```\n`\n````",
+        "````js\nreturn 1 // ```\n````",
         "```js\nconst a = 1;\n```\nand\n```js\nreturn a\n```",
         "#!/usr/bin/env node\nreturn 1",
         "{ a: 1, b: 2 }",
@@ -57,7 +57,6 @@ fn what_can_not_be_run_is_refused_with_the_place_and_the_way_round() {
         "let a;\n// @options: {\"timeout_ms\": 5}\nreturn 1",
         "// @option {\"timeout_ms\": 5}\nreturn 1",
         "// @options: {\"timeout_ms\": 5}\n// @options: {\"timeout_ms\": 6}\nreturn 1",
-        "return 1 + '\0'",
         "namespace A { export const b = 1 }\nreturn A.b",
         "import fs = require('fs');\nreturn fs",
         "import b = A.b;\nreturn b",
@@ -73,6 +72,7 @@ fn options_are_those_of_the_first_line_that_is_not_blank() {
     let prepared = prepare("\n```js\n\n// @options: {\"timeout_ms\": 5}\nreturn 1\n```").unwrap();
     assert_eq!(prepared.options.timeout_ms, Some(5));
     assert_eq!(prepared.text, "\n\n\n// @options: {\"timeout_ms\": 5}\nreturn 1\n");
+    assert!(prepare("\nreturn '\0'").unwrap_err().starts_with("There is a NUL character in line 2; write `\\0`"));
     let behind = "/// <reference path=\"x\" />\n// @options: {\"timeout_ms\": 5}\nreturn `\n// @options: {}\n`";
     assert_eq!(prepare(behind).unwrap().options.timeout_ms, Some(5), "what is in a text is no comment");
     assert!(prepare("1").unwrap().is_last_expression && !prepare("return 1").unwrap().is_last_expression);
