@@ -10,7 +10,9 @@ mod hostile;
 mod image;
 mod isolation;
 mod limits;
+mod mistakes;
 mod reach;
+mod surroundings;
 
 use serde_json::{Value, json};
 

@@ -120,22 +120,33 @@ fn the_types_are_those_of_the_tools_that_can_be_called() {
     assert!(!without.contains("  bash("), "what the user switched off is not there: {without}");
 }
 
-/// What TypeScript's own compiler says of them, where it is there.
-#[test]
-fn the_types_are_typescript_and_tell_good_scripts_from_bad_ones() {
+/// Has TypeScript's own compiler read files of the workspace beside the types of all tools, where it is there.
+#[track_caller]
+pub(crate) fn typescript_accepts(sandbox: &Sandbox, files: &[&str]) {
     let Some(folder) = std::env::var_os("ATOLL_TYPESCRIPT_DIR").map(std::path::PathBuf::from) else {
-        skipped(
-            "the_types_are_typescript_and_tell_good_scripts_from_bad_ones: the variable ATOLL_TYPESCRIPT_DIR is not set",
-        );
+        skipped(&format!("{}: the variable ATOLL_TYPESCRIPT_DIR is not set", files.join(", ")));
         return;
     };
-    let sandbox = with_interpreter();
     let types = sandbox.atoll().args(["codemode", "types", "--all"]).run().ok().stdout;
     sandbox.file("atoll.d.ts", types);
+    let compiler = folder.join("node_modules/.bin/tsc");
+    let arguments = ["--noEmit", "--strict", "--target", "esnext", "--lib", "esnext,dom", "atoll.d.ts"];
+    crate::common::Command::of(compiler)
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .args(arguments)
+        .args(files)
+        .cwd(sandbox.work())
+        .longest(120)
+        .run()
+        .ok();
+}
+
+#[test]
+fn the_types_are_typescript_and_tell_good_scripts_from_bad_ones() {
+    let sandbox = with_interpreter();
     sandbox.file(
         "script.ts",
-        r#"/// <reference path="atoll.d.ts" />
-        async function script() {
+        r#"async function script() {
             const found = await tools.grep({ pattern: "x" });
             for (const line of found.lines) text(`${line.path}:${line.line}`);
             const page = await tools.read({ path: "a" });
@@ -151,15 +162,7 @@ fn the_types_are_typescript_and_tell_good_scripts_from_bad_ones() {
         script();
         "#,
     );
-    let compiler = folder.join("node_modules/.bin/tsc");
-    let arguments = ["--noEmit", "--strict", "--target", "es2023", "--lib", "es2023,dom", "script.ts"];
-    crate::common::Command::of(compiler)
-        .env("PATH", std::env::var("PATH").unwrap_or_default())
-        .args(arguments)
-        .cwd(sandbox.work())
-        .longest(120)
-        .run()
-        .ok();
+    typescript_accepts(&sandbox, &["script.ts"]);
 }
 
 #[test]

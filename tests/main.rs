@@ -80,6 +80,7 @@ mod secrets;
 mod skills;
 mod smallest_tool;
 mod terminal_safety;
+mod test262;
 mod threat_model;
 mod tool_corpus;
 mod tool_manifests;

@@ -79,18 +79,27 @@ fn calls_wait_for_their_turn_and_all_come_to_their_end() {
 }
 
 #[test]
-fn what_was_called_before_a_failure_is_said() {
-    let script = "await tools.say({}); try { await tools['fail-me']({}) } catch {} tools.sleep({ ms: 60000 }); throw new Error('x')";
-    let result = &run(&[script])[0];
+fn what_was_called_before_a_failure_is_said_and_what_never_began_is_not() {
+    let scripts = [
+        "await tools.say({}); try { await tools['fail-me']({}) } catch {} tools.sleep({ ms: 60000 }); await tools.echo({}); throw new Error('x')",
+        "tools.sleep({ ms: 60000 }); throw new Error('x')",
+        "// @options: {\"timeout_ms\": 400, \"max_parallel_calls\": 1}\nawait Promise.all([tools.sleep({ ms: 60000 }), tools.sleep({ ms: 60000 })])",
+    ];
+    let results = run(&scripts);
+    let begun =
+        "4 calls were made before that and are not undone: say (ok), fail-me (failed), sleep (stopped), echo (ok)";
+    assert!(said(&results[0]).contains(begun), "{results:#?}");
+    assert!(!said(&results[1]).contains("made before that"), "nothing was begun: {results:#?}");
     assert!(
-        said(result)
-            .contains("3 calls were made before that and are not undone: say (ok), fail-me (failed), sleep (stopped)"),
-        "{result:#}"
+        said(&results[2]).contains("1 call was made before that and is not undone: sleep (stopped)"),
+        "{results:#?}"
     );
-    let statuses: Vec<&Value> =
-        result["details"]["calls"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
-    assert_eq!(statuses, ["ok", "failed", "stopped"]);
-    assert_eq!(result["details"]["calls"][1]["error"], "failed as asked: {}");
+    let statuses = |at: usize| -> Vec<Value> {
+        results[at]["details"]["calls"].as_array().unwrap().iter().map(|call| call["status"].clone()).collect()
+    };
+    assert_eq!(statuses(0), ["ok", "failed", "stopped", "ok"]);
+    assert_eq!((statuses(1), statuses(2)), (vec![json!("not begun")], vec![json!("stopped"), json!("not begun")]));
+    assert_eq!(results[0]["details"]["calls"][1]["error"], "failed as asked: {}");
 }
 
 #[test]
@@ -122,11 +131,21 @@ fn tools_are_searched_and_described() {
         ("return (await searchTools('tool', { limit: 1 })).length <= 1", "true"),
         ("return (await searchTools('items', { namespace: 'shop' })).map((t) => t.name).join()", "list_items"),
         ("return (await describeTool('list_items')).id", "list_items"),
+        (
+            "const all = await Promise.allSettled(Array.from({ length: 10005 }, () => describeTool('echo'))); return all.filter((one) => one.reason?.code === 'limit').length",
+            "5",
+        ),
         ("return (await describeTool(tools.echo)).name", "echo"),
         ("return (await describeNamespace('shop')).tools.join()", "list_items"),
     ]);
     hold(&[
         ("await searchTools(5)", true, &["searchTools takes words, not a number"]),
+        (
+            "await describeTool(Object.defineProperty(() => {}, 'name', { value: {} }))",
+            true,
+            &["takes a name, not an object"],
+        ),
+        ("await describeTool(Object.defineProperty(() => {}, 'name', { value: '\\ud800' }))", true, &["NotFoundError"]),
         ("await searchTools('a', { limit: 0 })", true, &["from 1 to 100"]),
         ("await describeTool('ech')", true, &["NotFoundError", "did you mean `echo`"]),
         ("await describeNamespace('nothing')", true, &["NotFoundError", "there is no namespace `nothing`"]),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{give, hold, run, run_in, said, with_tools};
+use crate::codemode_command::typescript_accepts;
 
 /// A script of `tests/fixtures/codemode`.
 pub(super) fn case(name: &str) -> String {
@@ -23,67 +24,72 @@ fn values(names: &[&str]) -> Vec<Value> {
 
 #[test]
 fn calls_side_by_side_and_work_on_their_results() {
-    let found = values(&[
-        "01_parallel_allsettled.js",
-        "03_group_reduce.js",
-        "10_typescript_annotations.js",
-        "12_arrow_wrapper.js",
-    ]);
-    assert_eq!(found[0][0], json!({"a": 1}));
-    assert_eq!(found[0][1], "ERR failed as asked: {\"x\":2}");
-    assert_eq!(found[0][2].as_array().unwrap().len(), 3);
-    assert_eq!((&found[1]["keys"], &found[1]["total"]), (&json!(["even", "odd"]), &json!(17)));
-    assert_eq!(found[2], json!(["item 0", "item 1"]));
-    assert_eq!(found[3], json!({"hi": 1}));
+    let found = values(&["fan_out.ts", "stock_by_price.ts", "function_alone.js", "short_answer.js"]);
+    let items = json!([{"id": 0, "name": "item 0", "price": 0}, {"id": 1, "name": "item 1", "price": 2}]);
+    assert_eq!(found[0], json!([{"city": "Oslo"}, "failed: failed as asked: {\"city\":\"Rome\"}", items]));
+    let counts = json!({"0": 3, "1": 2, "2": 3, "3": 2, "4": 2});
+    let stock =
+        json!({"first": "item 0", "last": "item 7", "parity": ["even 6", "odd 6"], "counts": counts, "total": 22});
+    assert_eq!(found[1], stock);
+    assert_eq!(found[2], json!({"word": "called"}));
+    assert_eq!(found[3], "ab".repeat(10) + "3");
 }
 
 #[test]
 fn the_language_is_all_there() {
-    let found =
-        values(&["04_regex_named_groups.js", "07_modern_syntax.js", "15_sleep_idiom.js", "21_top_level_options.js"]);
-    assert_eq!(found[0][1]["mod"], "web");
-    assert_eq!((&found[0][2]["lookbehind"], &found[0][2]["u"]), (&json!("42"), &json!(true)));
-    let expected = json!({"x": 1, "s": 2, "t": 3, "has": true, "n": 5, "z": 7, "q": 9, "ag": [1, 2, 3], "b": 4,
-        "rest": {"c": 1, "d": 2}, "others": {"e": 3}, "opt": "none", "big": "1180591620717411303424", "sep": 1_000_000,
-        "exp": 1024, "tag": "a\\n1", "at": 3, "hasOwn": true, "fl": [1, 2, 3], "rep": "a+b+c", "with": [1, 9, 3],
-        "fromAsync": "function", "setOps": "function", "wr": "function", "ptry": "function", "it": "function"});
-    assert_eq!(found[1], expected);
-    assert_eq!(found[2], "slept");
-    assert_eq!(found[3], "x".repeat(20));
+    let found = values(&["slow_requests.js", "modern_language.ts"]);
+    let log = json!({"slow": ["api/b 951", "web/ü 1203"], "amounts": ["5", "70"], "noSpaces": "abc",
+        "onlyGreek": ["β", "δ"], "dated": "29.11.2026", "where": [2, 3]});
+    assert_eq!(found[0], log);
+    let language = json!({"counter": [3, 41, true, false], "down": [3, 2, 1], "zero": 0,
+        "others": {"retries": 3, "names": ["a"]}, "found": ["a", "b"], "promise": "resolved", "tried": "tried",
+        "all": [1, 2], "missing": "nobody", "power": "36472996377170786403", "raw": "\\d1",
+        "copies": [[1, 2, 3], [5, 2], [1, 3]], "sets": [2, 3], "lazy": [4, 16], "last": "本"});
+    assert_eq!(found[1], language);
+}
+
+#[test]
+fn typescript_that_runs_is_typescript_to_its_own_compiler() {
+    let sandbox = with_tools();
+    let names = ["fan_out.ts", "many_calls.ts", "modern_language.ts", "stock_by_price.ts"];
+    for name in names {
+        // A script is the body of a function.
+        sandbox.file(name, format!("(async () => {{\n{}\n}})();\n", case(name)));
+    }
+    typescript_accepts(&sandbox, &names);
 }
 
 #[test]
 fn what_is_there_and_what_is_not() {
-    let found = values(&["06_globals_probe.js", "16_json_edge.js"]);
+    let found = values(&["what_is_there.js", "json_edges.js"]);
     insta::assert_json_snapshot!(found);
 }
 
 #[test]
 fn a_failed_call_is_an_error_that_says_which_and_an_unknown_tool_has_its_neighbours_named() {
-    let script = case("09_error_from_tool.js").replace("no_such_tool", "list_itms");
-    let result = &run(&[&script])[0];
+    let result = &run(&[&case("failed_then_misspelt.js")])[0];
     assert_eq!(result["isError"], true);
     insta::assert_snapshot!(said(result));
 }
 
 #[test]
 fn what_is_stored_is_there_for_later_scripts_if_the_script_succeeds() {
-    let script = case("18_store_load.js");
+    let script = case("visits.js");
     let scripts = [
         script.as_str(),
-        "store('n', 100); throw new Error('no')",
-        "store('n', 100); exit()",
-        "return load('n')",
+        "store('visits', 100); throw new Error('no')",
+        "store('visits', 100); exit()",
+        "return load('visits')",
         script.as_str(),
-        "store('n', undefined)",
-        "return typeof load('n')",
+        "store('visits', undefined)",
+        "return typeof load('visits')",
     ];
     let results = run(&scripts);
-    let said: Vec<String> = [0, 3, 4, 6].iter().map(|at| said(&results[*at])).collect();
-    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    assert_eq!(value(&said[0]), json!([1, {"a": [1]}, null, "RangeError"]));
-    assert_eq!(said[1], "100", "a script that ends itself has succeeded, one that fails has not");
-    assert_eq!((value(&said[2])[0].clone(), said[3].as_str()), (json!(101), "undefined"));
+    let visits = |at: usize| serde_json::from_str::<Value>(&said(&results[at])).unwrap();
+    let seen = json!({"days": ["Mon"]});
+    assert_eq!(visits(0), json!({"visits": 1, "seen": seen, "gone": true, "tooLarge": "RangeError"}));
+    assert_eq!(visits(3), 100, "a script that ends itself has succeeded, one that fails has not");
+    assert_eq!((&visits(4)["visits"], said(&results[6]).as_str()), (&json!(101), "undefined"));
 }
 
 #[test]
@@ -98,16 +104,19 @@ fn a_long_text_is_cut_for_the_model_and_kept_whole() {
 
 #[test]
 fn exit_ends_a_script_at_once_and_in_good_order() {
-    let result = &run(&[&case("19_unawaited_and_exit.js")])[0];
+    let result = &run(&[&case("stop_early.js")])[0];
     assert_eq!(result["isError"], false);
-    assert_eq!(said(result), "now\nStopped with the script: echo.");
-    assert_eq!(result["details"]["calls"][0]["status"], "stopped");
+    assert_eq!(
+        said(result),
+        "--- text 1 of 2 ---\none\n--- text 2 of 2 ---\ntwo\nNot begun when the script ended: sleep."
+    );
+    assert_eq!(result["details"]["calls"][0]["status"], "not begun");
 }
 
 #[test]
 fn two_hundred_calls_at_once_all_have_their_answer() {
-    let result = &run(&[&case("24_many_tool_calls.js")])[0];
-    assert_eq!(said(result), "19900");
+    let result = &run(&[&case("many_calls.ts")])[0];
+    assert_eq!(said(result), "20100");
     assert_eq!(result["details"]["calls"].as_array().unwrap().len(), 200);
 }
 
@@ -147,7 +156,7 @@ fn what_can_not_be_run_is_said_before_anything_is() {
             &["`fs` can not be imported", "tools.read", "Nothing was run."],
         ),
         ("// @options: {\"timeout\": 5}\n1", true, &["Line 1", "did you mean `timeout_ms`?"]),
-        ("1;\n// @options: {\"timeout_ms\": 5}", true, &["Line 2", "has to be the first line"]),
+        ("1;\n// @options: {\"timeout_ms\": 5}", true, &["Line 2", "has to come before everything else"]),
         ("const fs = require('fs')", true, &["ReferenceError", "Hint: there are no modules"]),
         ("await import('lodash')", true, &["`lodash` can not be imported"]),
         ("await fetch('https://example.com')", true, &["Hint: there is no network"]),
@@ -162,8 +171,11 @@ fn an_error_has_its_place_in_the_text_that_was_sent() {
         "await tools.echo({});\n  await tools['fail-me']({ a: 1 });",
         "const late = async () => { await 0; throw new Error('late', { cause: new TypeError('why') }) };\nawait late()",
         "throw { code: 5 }",
+        "const why = new TypeError('why');\nconst text = 'late';\nthrow new Error(text, {\n  cause: why,\n});",
+        "throw new Error('outer', { cause: new Error(String('inner'), { cause: 'a text' }) })",
         "throw 'text'",
-        "await Promise.any([Promise.reject(new Error('a'))])",
+        "await Promise.any([Promise.reject(new Error('a')), Promise.reject(5), Promise.reject(new RangeError('b'))])",
+        "text(new AggregateError([new Error('a'), 'b'], 'both'));\nthrow new AggregateError(Array(9).fill('many'), 'all');",
         "class Mine extends Error { constructor(m) { super(m); this.name = 'Mine' } }\nthrow new Mine('x')",
     ];
     let shown: Vec<String> = run(&scripts).iter().map(said).collect();
@@ -203,6 +215,10 @@ fn pictures_of_tools_are_shown() {
         "image('data:image/png;base64,!')",
         "image({ type: 'image', data: 'AQID', mimeType: 'text/html' })",
         "const p = await tools.picture({}); return [p.type, p.mimeType, p.text]",
+        "image('data:image/png;base64,aGVsbG8=')",
+        "return await tools.picture({})",
+        "text([await tools.picture({}), await tools.picture({})])",
+        "image({ ...await tools.picture({}), mimeType: 'image/jpeg' })",
     ];
     let results = run_in(&sandbox, &scripts);
     assert_eq!(
@@ -215,6 +231,19 @@ fn pictures_of_tools_are_shown() {
         assert!(said(result).contains(part), "{result:#}");
     }
     assert_eq!(said(&results[4]), "[\n  \"image\",\n  \"image/png\",\n  \"a dot\"\n]");
+    assert!(
+        said(&results[5]).contains("no PNG, JPEG, GIF or WebP"),
+        "what is no picture is shown as none: {results:#?}"
+    );
+    let kinds = |at: usize| -> Vec<Value> {
+        results[at]["content"].as_array().unwrap().iter().map(|piece| piece["type"].clone()).collect()
+    };
+    assert_eq!(
+        (kinds(6), said(&results[6]).contains("a dot")),
+        (vec![json!("text"), json!("image"), json!("text")], true)
+    );
+    assert_eq!(kinds(7).iter().filter(|kind| **kind == "image").count(), 2, "{results:#?}");
+    assert_eq!(results[8]["content"][1]["mimeType"], "image/png", "it is what its bytes are: {results:#?}");
 }
 
 #[test]
@@ -224,20 +253,35 @@ fn what_is_not_waited_for_is_finished_or_named() {
             "tools.echo({ a: 1 }).then((r) => text(r.a)); text('first')",
             "--- text 1 of 2 ---\nfirst\n--- text 2 of 2 ---\n1",
         ),
-        ("setTimeout(() => text('late'), 20); setInterval(() => {}, 5);", "late"),
+        (
+            "setTimeout(() => text('late'), 20); setInterval(() => {}, 5);",
+            "(no output; use `return` or `text()`)\n2 timers were not waited for: `await new Promise((done) => setTimeout(done, 100))` waits.",
+        ),
+        (
+            "const late = new Promise((_, fail) => setTimeout(() => fail(new Error('late')), 30000)); text(await Promise.race([tools.say({}), late]))",
+            "{}",
+        ),
+        (
+            "setTimeout(() => text('late'), 30000); tools.sleep({ ms: 50 }).then(text); return 'on'",
+            "--- text 1 of 2 ---\nawake\n--- text 2 of 2 ---\non",
+        ),
         (
             "Promise.reject(new Error('lost')); text('on')",
-            "on\nA promise failed and nothing waited for it (line 1:20): Error: lost",
+            "on\nA promise failed and nothing waited for it (line 1:20): Error: lost\n> 1 | Promise.reject(new Error('lost')); text('on')\n    |                    ^",
+        ),
+        (
+            "text('on');\nsetTimeout(() => { null.x }, 1);\nqueueMicrotask(() => { throw new RangeError('far') });\nawait new Promise((done) => setTimeout(done, 20))",
+            "on\nThe callback of a microtask failed (line 3:34): RangeError: far\n  2 | setTimeout(() => { null.x }, 1);\n> 3 | queueMicrotask(() => { throw new RangeError('far') });\n    |                                  ^\nThe callback of a timer failed (line 2:19): TypeError: cannot read property 'x' of null\n  1 | text('on');\n> 2 | setTimeout(() => { null.x }, 1);\n    |                   ^",
         ),
         ("const p = Promise.reject(new Error('late')); await 0; try { await p } catch { text('caught') }", "caught"),
         (
             "for (let i = 0; i < 30; i++) Promise.reject(new Error('it')); text('on')",
-            "on\nA promise failed and nothing waited for it (line 1:49): Error: it (30 times)",
+            "on\nA promise failed and nothing waited for it (line 1:49): Error: it (30 times)\n> 1 | for (let i = 0; i < 30; i++) Promise.reject(new Error('it')); text('on')\n    |                                                 ^",
         ),
         (
             "for (let i = 0; i < 30; i++) Promise.reject(`it ${i}`); text('on')",
             &format!(
-                "on\n{}20 more promises failed and nothing waited for them.",
+                "on\n{}20 more of these failed and nothing waited for them.",
                 (0..10).map(|i| format!("A promise failed and nothing waited for it: it {i}\n")).collect::<String>()
             ),
         ),

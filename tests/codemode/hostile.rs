@@ -53,6 +53,46 @@ fn built_in_objects_are_those_that_the_bridge_uses() {
     hold(&cases);
 }
 
+/// Takes functions off the stack wherever one of the bridge's is on it.
+const HANDED_OUT: &str = "const found = [];
+    try { Error.prepareStackTrace = (_, sites) => { for (const site of sites) found.push(site.getFunction?.(), site.getThis?.()) } } catch {}
+    await tools.echo({ get a() { void new Error('x').stack; return 1 } });
+    for (const ask of [() => tools.nothing, () => tools.echo(5), () => describeTool('x'), () => store(5), () => image(5)]) {
+      try { await ask() } catch (error) { void error.stack }
+    }
+    return found.length";
+
+/// Looks at every object that there is without one of the script's own.
+const LOOSE: &str = "const seen = new Set([globalThis, tools]);
+    const loose = [];
+    const look = (value, path) => {
+      if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) return;
+      seen.add(value);
+      if (!Object.isFrozen(value)) loose.push(path);
+      for (const key of Reflect.ownKeys(value)) {
+        const property = Object.getOwnPropertyDescriptor(value, key);
+        for (const part of ['value', 'get', 'set']) look(property[part], `${path}.${String(key)}`);
+      }
+      look(Object.getPrototypeOf(value), `${path}.[[Prototype]]`);
+    };
+    for (const key of Reflect.ownKeys(globalThis)) {
+      const property = Object.getOwnPropertyDescriptor(globalThis, key);
+      for (const part of ['value', 'get', 'set']) look(property[part], String(key));
+    }
+    let missing;
+    try { tools.nothing } catch (error) { missing = error }
+    const hidden = { missing, helper: [].values().map(() => 0), wrapped: Iterator.from({ next() {} }), matches: ''.matchAll(/a/g),
+      generator: (function* () {})(), later: (async function* () {})(), entries: new URLSearchParams().entries(),
+      map: new Map().keys(), set: new Set().keys(), text: ''[Symbol.iterator](), signal: new AbortController().signal };
+    for (const [key, value] of Object.entries(hidden)) {
+      const own = Object.getPrototypeOf(value);
+      // A generator's own prototype belongs to the function that is in here.
+      look(key === 'generator' || key === 'later' ? Object.getPrototypeOf(own) : own, key);
+    }
+    look(tools.echo, 'tools.echo');
+    look(ALL_TOOLS, 'ALL_TOOLS');
+    return loose.length === 0 ? 'all are frozen' : loose.slice(0, 20).join()";
+
 #[test]
 fn nothing_of_the_engine_is_in_reach() {
     hold(&[
@@ -68,7 +108,8 @@ fn nothing_of_the_engine_is_in_reach() {
             false,
             &["\n0"],
         ),
-        ("return tools.echo.toString().includes('stolen')", false, &["false"]),
+        (HANDED_OUT, false, &["\n0"]),
+        (LOOSE, false, &["\nall are frozen"]),
         ("const tools = { echo: async () => 'mine' }; return await tools.echo({})", false, &["mine"]),
         (
             "return typeof globalThis.require + typeof globalThis.process + typeof globalThis.std + typeof globalThis.os",
@@ -79,7 +120,7 @@ fn nothing_of_the_engine_is_in_reach() {
         (
             "// @options: {\"timeout_ms\": 300}\nError.prepareStackTrace = () => { for (;;); }; throw new Error('x')",
             true,
-            &[],
+            &["Error: x", "at line 2:"],
         ),
     ]);
 }
@@ -191,6 +232,73 @@ fn promises_of_every_kind_come_to_an_end() {
 }
 
 #[test]
+fn what_looks_like_something_else_is_taken_for_what_it_is() {
+    hold(&[
+        (
+            "store('__proto__', { a: 1 }); store('constructor', 2); return [load('__proto__').a, load('constructor'), load('toString'), ({}).a].join()",
+            false,
+            &["1,2,,"],
+        ),
+        ("return [typeof load('constructor'), load('__proto__').a].join()", false, &["number,1"]),
+        ("return (await tools[{ toString: () => 'echo' }]({ a: 1 })).a", false, &["\n1"]),
+        (
+            "return [tools[Symbol.toPrimitive], tools[Symbol.iterator], tools[Symbol.asyncIterator]].join()",
+            false,
+            &["\n,,"],
+        ),
+        ("await tools['\\ud800']({})", true, &["there is no tool"]),
+        ("await tools[{ toString() { throw new RangeError('mine') } }]({})", true, &["RangeError: mine"]),
+        (
+            "text({ [Symbol.toPrimitive]: () => 'no', toString: () => 'no', valueOf: () => 5, a: 1 })",
+            false,
+            &["\"a\": 1"],
+        ),
+        (
+            "let n = 0; try { image({ type: 'image', data: 'AQID', get mimeType() { n += 1; return n > 1 ? 'text/html' : 'image/png' } }) } catch {}; return `read ${n}`",
+            false,
+            &["read 1"],
+        ),
+        (
+            "console.log(new Proxy({}, { ownKeys() { throw 1 }, get() { throw 2 } }), new Proxy([], { get() { throw 3 } })); return 'on'",
+            false,
+            &["on", "can not be shown"],
+        ),
+        (
+            "for (const v of [Symbol('s'), 5n, () => 1, class A {}, new Proxy(() => 1, {}), Object.create(null), new (class M extends Map {})()]) text(v); return 'on'",
+            false,
+            &["Symbol(s)", "5n", "on"],
+        ),
+        (
+            "let p = Promise.resolve(0); for (let i = 0; i < 1e5; i += 1) p = p.then((v) => v + 1); return p",
+            false,
+            &["100000"],
+        ),
+        ("Promise.reject(undefined); Promise.reject(null); return 'on'", false, &["on", "nothing waited for it"]),
+        ("const o = { get then() { exit() } }; await o; text('after')", false, &["(no output"]),
+        (
+            "const e = new Error('x'); e.cause = e; e.errors = [e, e]; console.log(e); throw e",
+            true,
+            &["Error: x", "caused by Error: x"],
+        ),
+        (
+            "const e = new Error('x'); Object.defineProperty(e, 'errors', { get() { throw 1 } }); Object.defineProperty(e, 'cause', { get() { throw 2 } }); throw e",
+            true,
+            &["Error: x"],
+        ),
+        (
+            "const e = new Error('x'); e.errors = new Proxy([], { get(t, k) { if (k === 'length') return 2 ** 31; throw 1 } }); throw e",
+            true,
+            &["Error: x"],
+        ),
+        (
+            "// @options: {\"timeout_ms\": 300}\nconst e = new Error('x'); Object.defineProperty(e, 'constructor', { get() { for (;;); } }); throw e",
+            true,
+            &["Failed after"],
+        ),
+    ]);
+}
+
+#[test]
 fn no_end_can_be_caught_and_nothing_is_said_after_it() {
     let sandbox = with_tools();
     let silent: &[&str] = &["(no output"];
@@ -237,12 +345,17 @@ fn floods_end_in_order() {
         (
             "for (let i = 0; i < 1e5; i += 1) tools.say({ i }).catch(() => {}); exit()",
             false,
-            &["Stopped with the script: say"],
+            &["Not begun when the script ended: say"],
         ),
         (
-            "let n = 0; for (let i = 0; i < 1e5; i += 1) setTimeout(() => { n += 1 }, 1); await new Promise((d) => setTimeout(d, 50)); return n",
+            "const all = await Promise.allSettled(Array.from({ length: 1e5 }, (_, i) => tools.say({ i }))); const ran = all.filter((one) => one.status === 'fulfilled'); const codes = new Set(all.map((one) => one.reason?.code)); return `${ran.length} ran, ${[...codes].join()}`",
             false,
-            &["100000"],
+            &["10000 ran, ,limit"],
+        ),
+        (
+            "let n = 0; for (let i = 0; i < 9e3; i += 1) setTimeout(() => { n += 1 }, 1); await new Promise((d) => setTimeout(d, 50)); return n",
+            false,
+            &["\n9000"],
         ),
         ("for (let i = 0; i < 1e6; i += 1) store(`k${i}`, 'x')", true, &["RangeError"]),
         ("store('a', 'x'.repeat(300000))", true, &["RangeError", "262144"]),
@@ -274,14 +387,16 @@ fn built_in_functions_that_take_long_end_too() {
     ];
     let scripts: Vec<String> = ways
         .iter()
-        .map(|way| format!("try {{ {way} }} catch (e) {{ text('caught ' + e.name) }}; text('over')"))
+        .map(|way| format!("text('before'); try {{ {way} }} catch (e) {{ text('caught ' + e?.name) }}; text('over')"))
         .collect();
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).chain(["return 'fine'"]).collect();
     let results = super::run_in(&sandbox, &scripts);
-    for (script, result) in scripts.iter().zip(&results) {
+    for (script, result) in scripts.iter().zip(&results).take(ways.len()) {
         let text = super::text_of(&result["content"]);
-        let named = ["over", "cpu-ms", "memory", "fine"].iter().any(|end| text.contains(end));
-        assert!(named, "{script}\n{text:.2000}");
+        let has_line = |wanted: &str| text.lines().any(|line| line == wanted);
+        assert!(has_line("before"), "{script}\n{text:.2000}");
+        let is_ended = result["isError"] == true && (text.contains("cpu-ms") || text.contains("memory"));
+        assert!(is_ended || has_line("over"), "{script}\n{text:.2000}");
     }
     assert_eq!(super::said(results.last().unwrap()), "fine");
 }

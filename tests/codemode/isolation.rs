@@ -8,12 +8,12 @@ use super::{give, run, run_in, said, text_of, with_tools};
 fn a_script_finds_nothing_of_the_one_before() {
     give(&[
         (
-            "globalThis.left = 1; Symbol.for('left'); Error.stackTraceLimit = 3; setTimeout(() => {}, 1); return globalThis.left",
+            "globalThis.left = 1; globalThis[Symbol.for('left')] = 1; Error.stackTraceLimit = 3; setTimeout(() => {}, 1); return globalThis.left",
             "1",
         ),
         (
-            "return [typeof left, Object.keys(globalThis).includes('left'), Error.stackTraceLimit === 3].join()",
-            "undefined,false,false",
+            "return [typeof left, Object.keys(globalThis).includes('left'), typeof globalThis[Symbol.for('left')], Error.stackTraceLimit === 3].join()",
+            "undefined,false,undefined,false",
         ),
         (
             "const fill = []; for (let i = 0; i < 32; i += 1) fill.push(new Uint8Array(1 << 20).fill(0xA7)); return fill.length",

@@ -96,5 +96,5 @@ fn no_component_however_damaged_harms_the_host() {
         }
         Ok(())
     };
-    fuzz("components", budget(300), inputs(), &target);
+    fuzz("components", budget(250), inputs(), &target);
 }

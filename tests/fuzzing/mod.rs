@@ -1,4 +1,4 @@
-//! Fuzzing of everything that reads what others wrote: components, manifests, grants, patterns, schemas. Each target
+//! Fuzzing of everything that reads what others wrote: components, manifests, grants, patterns, schemas, results. Each target
 //! gets known good inputs, changed in ways that are likely to hurt, and may answer what it likes but must not panic,
 //! overflow the stack or run without end.
 //!
@@ -8,6 +8,7 @@
 
 mod components;
 mod mutation;
+mod results;
 mod texts;
 
 use std::{

@@ -9,6 +9,7 @@ use atoll_js::Ending;
 use atoll_js::rquickjs::prelude::{Opt, Promised};
 use atoll_js::rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Persistent, Result as ScriptResult, Value};
 use atoll_plugin::{Content, Error, ToolOutput};
+use atoll_tool_image::Format;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::LocalBoxFuture;
@@ -16,7 +17,7 @@ use serde_json::json;
 
 use crate::calls::MOST;
 use crate::host;
-use crate::realm::World;
+use crate::realm::{World, no_module};
 use crate::run::Run;
 
 /// What scripts have beyond the language and what `atoll-js` brings. Each is a function of the native ones below and an object
@@ -29,6 +30,7 @@ pub(crate) const SHIMS: &[(&str, &str)] = &[
     ("clock", include_str!("shims/clock.js")),
     ("abort", include_str!("shims/abort.js")),
     ("numbers", include_str!("shims/numbers.js")),
+    ("order", include_str!("shims/order.js")),
     ("dates", include_str!("shims/dates.js")),
 ];
 
@@ -47,16 +49,16 @@ pub(crate) fn install<'js>(
 ) -> ScriptResult<()> {
     let shared: Object<'js> = ctx.globals().get(SHARED)?;
     shim.call::<_, ()>((natives(ctx, world, ending)?, shared.clone()))?;
-    if let Some(shown) = shared.get::<_, Option<Function<'js>>>("shown")? {
-        let _ = world.shown.set(Persistent::save(ctx, shown));
+    if let Some(said) = shared.get::<_, Option<Function<'js>>>("said")? {
+        let _ = world.said.set(Persistent::save(ctx, said));
     }
     Ok(())
 }
 
-/// A value as the model reads it.
-pub(crate) fn shown<'js>(ctx: &Ctx<'js>, world: &World, value: Value<'js>) -> ScriptResult<String> {
-    match world.shown.get() {
-        Some(shown) => shown.clone().restore(ctx)?.call((value,)),
+/// A value as the model reads it; none if it is a picture, which is shown with that.
+pub(crate) fn said<'js>(ctx: &Ctx<'js>, world: &World, value: Value<'js>) -> ScriptResult<Option<String>> {
+    match world.said.get() {
+        Some(said) => said.clone().restore(ctx)?.call((value,)),
         None => Err(Exception::throw_message(ctx, "the engine is not complete")),
     }
 }
@@ -112,10 +114,12 @@ fn saying<'js>(ctx: &Ctx<'js>, native: &Object<'js>, bridge: &Bridge) -> ScriptR
     };
     native.set("text", Function::new(ctx.clone(), text)?)?;
     let own = bridge.clone();
-    let image = move |ctx: Ctx<'js>, mime_type: String, base64: String| -> ScriptResult<Option<String>> {
+    let image = move |ctx: Ctx<'js>, base64: String| -> ScriptResult<Option<String>> {
         let run = own.run(&ctx)?;
         match decoded(&base64) {
-            Ok(data) => own.said(&ctx, run.say(|output| output.image(data, mime_type))).map(|()| None),
+            Ok((data, mime_type)) => {
+                own.said(&ctx, run.say(|output| output.image(data, mime_type.to_owned()))).map(|()| None)
+            }
             Err(said) => Ok(Some(said)),
         }
     };
@@ -128,13 +132,17 @@ fn saying<'js>(ctx: &Ctx<'js>, native: &Object<'js>, bridge: &Bridge) -> ScriptR
     native.set("now", Function::new(ctx.clone(), now)?)
 }
 
-/// A picture's bytes.
-fn decoded(base64: &str) -> Result<Vec<u8>, String> {
+/// A picture's bytes, and what they are: providers refuse a request in which that is not so, and every one after it.
+fn decoded(base64: &str) -> Result<(Vec<u8>, &'static str), String> {
     if base64.len() / 4 * 3 > IMAGE {
         return Err(format!("the picture has more than {} MiB", IMAGE >> 20));
     }
     let plain: String = base64.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    STANDARD.decode(plain).map_err(|error| format!("the picture is no base64: {error}"))
+    let data = STANDARD.decode(plain).map_err(|error| format!("the picture is no base64: {error}"))?;
+    match Format::of(&data) {
+        Some(format @ (Format::Png | Format::Jpeg | Format::Gif | Format::Webp)) => Ok((data, format.mime_type())),
+        Some(Format::Bmp) | None => Err("its bytes are those of no PNG, JPEG, GIF or WebP".to_owned()),
+    }
 }
 
 /// What reaches the table.
@@ -156,6 +164,11 @@ fn calling<'js>(ctx: &Ctx<'js>, native: &Object<'js>, bridge: &Bridge) -> Script
         Ok(thrown(&ctx, own.run(&ctx)?.names(false))?.missing(&wanted))
     };
     native.set("missing", Function::new(ctx.clone(), missing)?)?;
+    let own = bridge.clone();
+    let unknown = move |ctx: Ctx<'js>, specifier: String| -> ScriptResult<String> {
+        Ok(no_module(Some(&*own.run(&ctx)?), &specifier))
+    };
+    native.set("noModule", Function::new(ctx.clone(), unknown)?)?;
     let own = bridge.clone();
     let identifiers = move |ctx: Ctx<'js>| -> ScriptResult<Vec<String>> {
         Ok(thrown(&ctx, own.run(&ctx)?.names(true))?.identifiers().map(str::to_owned).collect())
@@ -215,7 +228,7 @@ fn calling<'js>(ctx: &Ctx<'js>, native: &Object<'js>, bridge: &Bridge) -> Script
 
 /// Begins a call. It takes its turn here, so that calls are in the order in which they were made.
 fn called(run: &Rc<Run>, ending: &Ending, name: String, arguments: String) -> impl Future<Output = Settled> + use<> {
-    let pending = ending.pending();
+    let (pending, told) = (ending.pending(), Rc::clone(run));
     let arguments = without_lone_halves(arguments);
     let is_structured = run.names(false).is_ok_and(|names| names.find(&name).is_some_and(|tool| tool.structured));
     let call = run.calls.borrow_mut().begin(&name, &arguments, host::monotonic());
@@ -244,24 +257,47 @@ fn called(run: &Rc<Run>, ending: &Ending, name: String, arguments: String) -> im
                 Err(_) => Settled::Failed("cancelled", "the script is over".to_owned(), None),
             },
         };
+        remember(&told, &settled);
         drop(pending);
         settled
     }
 }
 
-/// Asks the table something that gives JSON.
+/// Notes what a script is told that failed.
+fn remember(run: &Run, settled: &Settled) {
+    match settled {
+        Settled::Failed(code, message, _) => run.failed(message, code),
+        Settled::Output(output, _) if output.is_error => run.failed(&text_of(output), "failed"),
+        Settled::Output(..) | Settled::Json(_) => {}
+    }
+}
+
+/// Asks the table something that gives JSON, when it is its turn among the calls.
 fn answered(
-    run: &Run,
+    run: &Rc<Run>,
     ending: &Ending,
     work: LocalBoxFuture<'static, Result<String, Error>>,
 ) -> impl Future<Output = Settled> + use<> {
-    let (pending, asked) = (ending.pending(), run.ask(work));
+    let (pending, own) = (ending.pending(), Rc::clone(run));
+    let asked = run.may_ask().then(|| {
+        let turn = run.gate.enter();
+        run.ask(async move {
+            let permit = turn.await;
+            let answer = work.await;
+            drop(permit);
+            answer
+        })
+    });
     async move {
-        let settled = match asked.await {
-            Ok(Ok(json)) => Settled::Json(json),
-            Ok(Err(error)) => Settled::Failed(error.code(), message_of(&error), None),
-            Err(_) => Settled::Failed("cancelled", "the script is over".to_owned(), None),
+        let settled = match asked {
+            None => Settled::Failed("limit", format!("a script asks of tools at most {MOST} times"), None),
+            Some(asked) => match asked.await {
+                Ok(Ok(json)) => Settled::Json(json),
+                Ok(Err(error)) => Settled::Failed(error.code(), message_of(&error), None),
+                Err(_) => Settled::Failed("cancelled", "the script is over".to_owned(), None),
+            },
         };
+        remember(&own, &settled);
         drop(pending);
         settled
     }
@@ -272,7 +308,20 @@ fn keeping<'js>(ctx: &Ctx<'js>, native: &Object<'js>, bridge: &Bridge) -> Script
     let own = bridge.clone();
     let store = move |ctx: Ctx<'js>, key: String, json: Opt<Option<String>>| -> ScriptResult<Option<String>> {
         let json = json.0.flatten().map(without_lone_halves);
-        Ok(own.run(&ctx)?.store.borrow_mut().set(key, json).err())
+        let run = own.run(&ctx)?;
+        let checked = run.store.borrow().check(&key, json.as_deref());
+        // What is kept already counts as well, and only the host knows of all of it. It keeps this once the script succeeds.
+        let kept = checked.and_then(|()| {
+            host::keep(&run.id, &key, json.as_deref())
+                .map_err(|error| message_of(&error).trim_end_matches('.').to_owned())
+        });
+        Ok(match kept {
+            Ok(()) => {
+                run.store.borrow_mut().put(key, json);
+                None
+            }
+            Err(wrong) => Some(wrong),
+        })
     };
     native.set("store", Function::new(ctx.clone(), store)?)?;
     let own = bridge.clone();
@@ -290,7 +339,7 @@ fn thrown<T>(ctx: &Ctx<'_>, result: Result<T, Error>) -> ScriptResult<T> {
 }
 
 /// An error as the author of a script can use it: with the way out of a denial.
-fn message_of(error: &Error) -> String {
+pub(crate) fn message_of(error: &Error) -> String {
     match error {
         Error::Denied(denial) if !denial.hint.is_empty() => format!("{} To allow it: {}", error.message(), denial.hint),
         error => error.message(),
@@ -422,7 +471,9 @@ mod tests {
 
     #[test]
     fn pictures_are_decoded_and_bounded() {
-        assert_eq!(decoded("AQ\n I="), Ok(vec![1, 2]));
+        assert_eq!(decoded("R0lGODlh\n AQI="), Ok((b"GIF89a\x01\x02".to_vec(), "image/gif")));
+        assert!(decoded("aGVsbG8=").unwrap_err().contains("no PNG"));
+        assert!(decoded("Qk0=").unwrap_err().contains("no PNG"));
         assert!(decoded("no base64!").unwrap_err().contains("no base64"));
         assert!(decoded(&"A".repeat(IMAGE / 3 * 4 + 8)).unwrap_err().contains("20 MiB"));
     }

@@ -28,6 +28,8 @@ pub(crate) enum Status {
     Failed,
     /// The script ended before it did.
     Stopped,
+    /// The script ended before its turn came: nothing of it was done.
+    NotBegun,
 }
 
 impl Status {
@@ -38,6 +40,7 @@ impl Status {
             Self::Ok => "ok",
             Self::Failed => "failed",
             Self::Stopped => "stopped",
+            Self::NotBegun => "not begun",
         }
     }
 }
@@ -84,23 +87,44 @@ impl Calls {
         }
     }
 
-    /// Marks what has not ended as stopped; gives their names.
-    pub(crate) fn stop(&mut self, now: u64) -> Vec<String> {
-        let mut stopped = Vec::new();
+    /// Marks what has not ended as stopped, or as not begun; gives the names of both.
+    pub(crate) fn stop(&mut self, now: u64) -> (Vec<String>, Vec<String>) {
+        let (mut stopped, mut not_begun) = (Vec::new(), Vec::new());
         for record in &mut self.all {
-            if matches!(record.status, Status::Waiting | Status::Running) {
-                if record.status == Status::Running {
+            match record.status {
+                Status::Running => {
                     record.milliseconds = now.saturating_sub(record.begun) / 1_000_000;
+                    record.status = Status::Stopped;
+                    stopped.push(record.name.clone());
                 }
-                record.status = Status::Stopped;
-                stopped.push(record.name.clone());
+                Status::Waiting => {
+                    record.status = Status::NotBegun;
+                    not_begun.push(record.name.clone());
+                }
+                _ => {}
             }
         }
-        stopped
+        (stopped, not_begun)
     }
 
+    /// All that were asked for.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    /// Those that were begun: they may have done something.
+    fn made(&self) -> impl Iterator<Item = &Record> {
+        self.all.iter().filter(|record| !matches!(record.status, Status::Waiting | Status::NotBegun))
+    }
+
+    pub(crate) fn count_made(&self) -> usize {
+        self.made().count()
+    }
+
+    /// Those that have not ended, for whoever may have forgotten to wait for them.
+    pub(crate) fn unsettled(&self) -> Vec<String> {
+        let is_unsettled = |record: &&Record| matches!(record.status, Status::Waiting | Status::Running);
+        self.all.iter().filter(is_unsettled).map(|record| record.name.clone()).collect()
     }
 
     /// Those under way, for whoever looks on.
@@ -110,16 +134,16 @@ impl Calls {
 
     /// What was done and stays done, in one line; empty if there is nothing.
     pub(crate) fn done(&self) -> String {
-        if self.all.is_empty() {
+        let made = self.count_made();
+        if made == 0 {
             return String::new();
         }
-        let count =
-            if self.all.len() == 1 { "1 call was".to_owned() } else { format!("{} calls were", self.all.len()) };
+        let count = if made == 1 { "1 call was".to_owned() } else { format!("{made} calls were") };
         let named: Vec<String> =
-            self.all.iter().take(NAMED).map(|record| format!("{} ({})", record.name, record.status.word())).collect();
-        let more = self.all.len().saturating_sub(NAMED);
+            self.made().take(NAMED).map(|record| format!("{} ({})", record.name, record.status.word())).collect();
+        let more = made.saturating_sub(NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let undone = if self.all.len() == 1 { "is" } else { "are" };
+        let undone = if made == 1 { "is" } else { "are" };
         format!("{count} made before that and {undone} not undone: {}{more}", named.join(", "))
     }
 
@@ -227,7 +251,7 @@ mod tests {
             }
         }
         assert_eq!(calls.under_way(), ["b"]);
-        assert_eq!(calls.stop(9_000_000), ["b"]);
+        assert_eq!(calls.stop(9_000_000), (vec!["b".to_owned()], Vec::new()));
         let (records, omitted) = calls.details("c");
         assert_eq!((records.as_array().unwrap().len(), omitted), (256, 44));
         let expected = json!({"id": "c/1", "name": "a", "args": format!("{}…", "x".repeat(200)), "status": "failed",
@@ -239,7 +263,11 @@ mod tests {
             done.starts_with("300 calls were made before that and are not undone: a (failed), b (stopped), a (ok), ")
         );
         assert!(done.ends_with(", and 280 more"), "{done}");
-        for _ in 300..MOST {
+        let waiting = calls.begin("c", "{}", 0).unwrap();
+        assert_eq!((calls.unsettled(), calls.count_made()), (vec!["c".to_owned()], 300));
+        assert_eq!(calls.stop(9_000_000), (Vec::new(), vec!["c".to_owned()]));
+        assert!(calls.done().starts_with("300 calls were made"), "what never began was not made: {waiting}");
+        for _ in 301..MOST {
             assert!(calls.begin("a", "{}", 0).is_some());
         }
         assert!(calls.begin("a", "{}", 0).is_none());

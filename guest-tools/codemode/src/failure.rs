@@ -2,16 +2,14 @@
 
 use atoll_js::{ScriptError, ScriptErrorKind};
 
-use crate::hints;
-
 /// The most places of a stack that are shown.
 const PLACES: usize = 10;
 
 /// A limit that ended a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// Its own `timeout_ms` or that of whoever runs it, in milliseconds.
-    Timeout(u64),
+    /// Its own `timeout_ms`, in milliseconds; or with none the time that whoever runs it gave.
+    Timeout(Option<u32>),
     /// Computing, in milliseconds.
     Cpu(u64),
     /// Too much was said.
@@ -36,16 +34,19 @@ impl Limit {
 
     fn said(self) -> String {
         match self {
-            Self::Timeout(milliseconds) => {
+            Self::Timeout(Some(milliseconds)) => {
                 format!("The script reached the limit `timeout` ({milliseconds} ms) and was ended")
+            }
+            Self::Timeout(None) => {
+                "The script reached the limit `timeout` that it was started with and was ended".to_owned()
             }
             Self::Cpu(milliseconds) => format!(
                 "The script reached the limit `cpu-ms` ({milliseconds} ms of computing) and was ended: look for an endless \
                  loop or a regular expression that tries too much"
             ),
             Self::Output => {
-                "The script reached the limit `output` (16 Mi characters or 100,000 items) and was ended; what \
-                             came before is shown"
+                "The script reached the limit `output` (16 Mi characters, 64 MiB with pictures, or 100,000 items) and was \
+                 ended; what came before is shown"
                     .to_owned()
             }
             Self::Memory(bytes) => format!(
@@ -58,7 +59,13 @@ impl Limit {
 }
 
 /// The end of a script that failed, for the model.
-pub(crate) fn said(error: &ScriptError, limit: Option<Limit>, awaited: &[&str], calls_made: &str) -> String {
+pub(crate) fn said(
+    error: &ScriptError,
+    limit: Option<Limit>,
+    awaited: &[&str],
+    calls_made: &str,
+    hint: Option<&str>,
+) -> String {
     let mut lines = Vec::new();
     match limit {
         Some(limit) => {
@@ -82,11 +89,12 @@ pub(crate) fn said(error: &ScriptError, limit: Option<Limit>, awaited: &[&str], 
             };
             let joint = if error.name.is_empty() || error.message.is_empty() { "" } else { ": " };
             lines.push(format!("{name}{joint}{}", error.message));
-            if let Some(hint) = hints::for_error(&error.name, &error.message) {
+            if let Some(hint) = hint {
                 lines.push(format!("Hint: {hint}"));
             }
         }
     }
+    lines.extend(error.reasons.iter().map(|reason| format!("  {reason}")));
     for place in error.stack.iter().take(PLACES) {
         lines.push(format!("  at line {}:{}", place.line, place.column));
     }
@@ -115,9 +123,9 @@ mod tests {
             kind,
             name: name.to_owned(),
             message: message.to_owned(),
-            place: None,
             stack: (1..=lines).map(place).collect(),
             frame: (lines > 0).then(|| "> 1 | x".into()),
+            reasons: Box::default(),
         }
     }
 
@@ -125,16 +133,17 @@ mod tests {
     fn each_end_says_what_happened_and_where() {
         use ScriptErrorKind::{Interrupted, Stuck, Thrown};
         let shown = [
-            said(&error(Thrown, "TypeError", "no", 2), None, &[], "2 calls were made"),
-            said(&error(Thrown, "ReferenceError", "fetch is not defined", 12), None, &[], ""),
-            said(&error(Thrown, "", "text", 0), None, &[], ""),
-            said(&error(Thrown, "Error", "", 0), None, &[], ""),
-            said(&error(Stuck, "", "it waits", 0), None, &[], ""),
-            said(&error(Interrupted, "", "", 0), Some(Limit::Timeout(500)), &["read", "bash"], ""),
-            said(&error(Interrupted, "", "", 0), Some(Limit::Cpu(30_000)), &[], ""),
-            said(&error(Interrupted, "", "", 0), Some(Limit::Output), &[], ""),
-            said(&error(ScriptErrorKind::Memory, "", "", 0), Some(Limit::Memory(256 << 20)), &[], ""),
-            said(&error(ScriptErrorKind::Stack, "", "", 1), Some(Limit::Stack), &[], ""),
+            said(&error(Thrown, "TypeError", "no", 2), None, &[], "2 calls were made", None),
+            said(&error(Thrown, "ReferenceError", "fetch is not defined", 12), None, &[], "", Some("use a tool")),
+            said(&error(Thrown, "", "text", 0), None, &[], "", None),
+            said(&error(Thrown, "Error", "", 0), None, &[], "", None),
+            said(&error(Stuck, "", "it waits", 0), None, &[], "", None),
+            said(&error(Interrupted, "", "", 0), Some(Limit::Timeout(Some(500))), &["read", "bash"], "", None),
+            said(&error(Interrupted, "", "", 0), Some(Limit::Timeout(None)), &[], "", None),
+            said(&error(Interrupted, "", "", 0), Some(Limit::Cpu(30_000)), &[], "", None),
+            said(&error(Interrupted, "", "", 0), Some(Limit::Output), &[], "", None),
+            said(&error(ScriptErrorKind::Memory, "", "", 0), Some(Limit::Memory(256 << 20)), &[], "", None),
+            said(&error(ScriptErrorKind::Stack, "", "", 1), Some(Limit::Stack), &[], "", None),
         ];
         insta::assert_snapshot!(shown.join("\n----\n"));
     }

@@ -66,6 +66,12 @@ pub(crate) fn shape(call: &str, most: u32) {
     progress::shape(call, most, true);
 }
 
+/// Whether there is a tool of this name that is not active; none if there is no such tool.
+pub(crate) async fn is_inactive(name: &str) -> Option<bool> {
+    let all = table::list().await.ok()?;
+    all.into_iter().find(|entry| entry.tool.name == name).map(|entry| !entry.active)
+}
+
 /// Fields of a tool that a script is shown.
 pub(crate) type Shown = Map<String, Value>;
 

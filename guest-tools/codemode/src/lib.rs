@@ -42,7 +42,9 @@ impl tools::Guest for Codemode {
     async fn call(call: tools::Invocation) -> Result<ToolOutput, Error> {
         let arguments: Arguments = serde_json::from_str(&call.arguments)
             .map_err(|error| Error::invalid_arguments(format!("The arguments do not fit: {error}")))?;
-        let prepared = source::prepare(&arguments.code).map_err(Error::InvalidArguments)?;
+        // Only asked for what an error is to name.
+        let has = |name: &str| host::callable(&call.id).is_ok_and(|names| names.find(name).is_some());
+        let prepared = source::prepare_for(&arguments.code, &has).map_err(Error::InvalidArguments)?;
         run::run(call.id, prepared).await
     }
 }

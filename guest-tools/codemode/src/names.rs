@@ -75,7 +75,8 @@ impl Names {
         }
     }
 
-    /// Up to three names within an edit distance of a third of the length, nearest first, and those that begin alike.
+    /// Up to three names: those within an edit distance of a third of the length, nearest first, then those that begin
+    /// alike or have words in common.
     fn near(&self, wanted: &str) -> Vec<String> {
         let length = wanted.chars().count();
         if length > LONGEST || length == 0 {
@@ -90,8 +91,32 @@ impl Names {
             .filter(|(distance, _)| *distance <= bound)
             .collect();
         near.sort_unstable();
-        near.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
+        let mut alike: Vec<(std::cmp::Reverse<usize>, usize, &str)> = self
+            .identifiers()
+            .map(|candidate| {
+                (std::cmp::Reverse(in_common(&wanted, &candidate.to_lowercase())), candidate.len(), candidate)
+            })
+            .filter(|(common, _, candidate)| common.0 > 0 && !near.iter().any(|(_, known)| known == candidate))
+            .collect();
+        alike.sort_unstable();
+        let alike = alike.into_iter().map(|(_, _, name)| name);
+        near.into_iter().map(|(_, name)| name).chain(alike).take(3).map(|name| format!("`{name}`")).collect()
     }
+}
+
+/// How much two names have in common: words, and that one begins with the other.
+fn in_common(wanted: &str, candidate: &str) -> usize {
+    const SHORTEST: usize = 3;
+    let words = |name: &str| -> Vec<String> {
+        name.split(|one: char| !one.is_alphanumeric())
+            .filter(|word| word.len() >= SHORTEST)
+            .map(str::to_owned)
+            .collect()
+    };
+    let known = words(candidate);
+    let shared = words(wanted).iter().filter(|word| known.contains(word)).count();
+    let (short, long) = if wanted.len() < candidate.len() { (wanted, candidate) } else { (candidate, wanted) };
+    shared + usize::from(short.len() >= SHORTEST && long.starts_with(short))
 }
 
 impl Callable {
@@ -153,6 +178,9 @@ mod tests {
                 .starts_with("there is no tool `list_itms`; did you mean `list_items` or `list_item`?")
         );
         assert!(names.missing("nothing_like_it").starts_with("there is no tool `nothing_like_it`; `await searchTools"));
+        assert!(names.missing("read_file").contains("did you mean `read`?"), "{}", names.missing("read_file"));
+        assert!(names.missing("items_of_list").contains("`list_items`"), "{}", names.missing("items_of_list"));
+        assert!(names.missing("lis").contains("`list_item`"), "{}", names.missing("lis"));
         assert!(names.missing(&"x".repeat(5000)).len() < 300);
         assert!(Names::default().missing("a").ends_with("no tool now"));
     }

@@ -1,8 +1,8 @@
-//! The first line of a script: `// @options: {…}`.
+//! What a script sets for itself in its first line: `// @options: {…}`.
 
 use serde_json::{Map, Value};
 
-/// What a script's first line begins with that sets something.
+/// How that begins.
 pub(crate) const MARK: &str = "// @options:";
 
 /// What a script may set for itself.
@@ -23,6 +23,34 @@ impl Default for Options {
 }
 
 const KEYS: [(&str, u32); 3] = [("max_output_tokens", 100_000), ("timeout_ms", 3_600_000), ("max_parallel_calls", 256)];
+
+/// The options in a comment of one line, if it is meant to set some: whatever it has between the signs and the words.
+///
+/// # Errors
+/// What is wrong with them, or how they are to be written, in one line.
+pub(crate) fn of_comment(line: &str) -> Option<Result<Options, String>> {
+    /// How far a word may be from the right one.
+    const NEAR: usize = 2;
+    let (text, is_block) = match (line.strip_prefix("//"), line.strip_prefix("/*")) {
+        (Some(text), _) => (text, false),
+        (None, Some(text)) => (text.trim_end().trim_end_matches("*/").trim_start_matches('*'), true),
+        (None, None) => return None,
+    };
+    let text = text.trim();
+    let (has_sign, text) = text.strip_prefix('@').map_or((false, text), |text| (true, text.trim_start()));
+    let end = text.find(|one: char| !one.is_alphanumeric() && one != '_').unwrap_or(text.len());
+    let (word, rest) = (text.get(..end)?, text.get(end..)?.trim_start());
+    let distance = strsim::damerau_levenshtein(&word.to_lowercase(), "options");
+    let (has_colon, rest) = rest.strip_prefix(':').map_or((false, rest), |rest| (true, rest.trim_start()));
+    // Prose has this word, too, and there are others with a sign.
+    if distance > NEAR || !(rest.starts_with('{') || (has_sign && distance < NEAR)) {
+        return None;
+    }
+    if word == "options" && has_sign && has_colon && !is_block {
+        return Some(read(rest));
+    }
+    Some(Err(format!("options are written `{MARK} {{\"timeout_ms\": 60000}}`")))
+}
 
 /// Reads what follows [`MARK`].
 ///
@@ -63,6 +91,37 @@ fn unknown(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comment_that_means_options_is_read_or_said_how_to_write() {
+        for line in
+            ["// @options: {\"timeout_ms\": 5}", "//@options:{\"timeout_ms\":5}", "//  @options : {\"timeout_ms\": 5}"]
+        {
+            assert_eq!(of_comment(line).unwrap().unwrap().timeout_ms, Some(5), "{line}");
+        }
+        let misspelt = [
+            "// @options {\"timeout_ms\": 5}",
+            "// @option: {\"timeout_ms\": 5}",
+            "// options: {\"timeout_ms\": 5}",
+            "// @Options: {}",
+            "/* @options: {\"timeout_ms\": 5} */",
+        ];
+        for line in misspelt {
+            let said = of_comment(line).unwrap().unwrap_err();
+            assert!(said.contains("`// @options: {"), "{line}: {said}");
+        }
+        for line in [
+            "// the options: none",
+            "// @ts-check",
+            "// @optional",
+            "// Options are read below",
+            "let a",
+            "/* a */",
+            "//",
+        ] {
+            assert_eq!(of_comment(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn options_are_read_and_what_is_wrong_with_them_is_said() {

@@ -8,10 +8,12 @@ use atoll_plugin::types::Blob;
 
 /// Characters of all texts and lines together.
 const CHARACTERS: usize = 16 << 20;
+/// Bytes of all of it, pictures among them: what a result may have, with room for the rest of it.
+const BYTES: usize = 64 << 20;
 /// Texts, pictures and lines together.
 const ITEMS: usize = 100_000;
 /// How much of it somebody who looks on is shown, in characters.
-const LAST: usize = 4096;
+const LAST: usize = 16_384;
 
 enum Item {
     Text(String),
@@ -26,6 +28,7 @@ pub(crate) struct Output {
     /// What the script should know of that is no error of its own.
     notes: Vec<String>,
     characters: usize,
+    bytes: usize,
     /// Something was added since it was last looked at.
     changed: bool,
 }
@@ -35,12 +38,12 @@ pub(crate) struct Output {
 pub(crate) struct Full;
 
 impl Output {
-    fn take(&mut self, characters: usize) -> Result<(), Full> {
-        let total = self.characters.saturating_add(characters);
-        if total > CHARACTERS || self.items.len() + self.console.len() >= ITEMS {
+    fn take(&mut self, characters: usize, bytes: usize) -> Result<(), Full> {
+        let (characters, bytes) = (self.characters.saturating_add(characters), self.bytes.saturating_add(bytes));
+        if characters > CHARACTERS || bytes > BYTES || self.items.len() + self.console.len() >= ITEMS {
             return Err(Full);
         }
-        self.characters = total;
+        (self.characters, self.bytes) = (characters, bytes);
         self.changed = true;
         Ok(())
     }
@@ -48,7 +51,7 @@ impl Output {
     /// # Errors
     /// There is too much with this, and it is not kept.
     pub(crate) fn text(&mut self, text: String) -> Result<(), Full> {
-        self.take(text.chars().count())?;
+        self.take(text.chars().count(), text.len())?;
         self.items.push(Item::Text(text));
         Ok(())
     }
@@ -56,7 +59,7 @@ impl Output {
     /// # Errors
     /// As [`Output::text`].
     pub(crate) fn image(&mut self, data: Vec<u8>, mime_type: String) -> Result<(), Full> {
-        self.take(0)?;
+        self.take(0, data.len())?;
         self.items.push(Item::Image(Blob { data, mime_type }));
         Ok(())
     }
@@ -64,7 +67,7 @@ impl Output {
     /// # Errors
     /// As [`Output::text`].
     pub(crate) fn line(&mut self, level: Level, line: &str) -> Result<(), Full> {
-        self.take(line.chars().count())?;
+        self.take(line.chars().count(), line.len())?;
         self.console.push((level, line.to_owned()));
         Ok(())
     }
@@ -80,6 +83,15 @@ impl Output {
     /// The script said nothing yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty() && self.console.is_empty()
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// How many texts and pictures there are.
+    pub(crate) fn count(&self) -> usize {
+        self.items.len()
     }
 
     /// Whether it changed since this was asked.
@@ -206,6 +218,9 @@ mod tests {
         assert_eq!(output.text("x".repeat(CHARACTERS)), Ok(()));
         assert_eq!(output.last().len(), LAST);
         assert_eq!(output.text("x".to_owned()), Err(Full));
+        let mut output = Output::default();
+        assert_eq!(output.image(vec![0; BYTES], "image/png".to_owned()), Ok(()));
+        assert_eq!(output.image(vec![0], "image/png".to_owned()), Err(Full));
         let mut output = Output::default();
         for _ in 0..ITEMS {
             assert_eq!(output.text(String::new()), Ok(()));

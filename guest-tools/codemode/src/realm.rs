@@ -74,8 +74,8 @@ impl Realm {
 #[derive(Default)]
 pub(crate) struct World {
     run: RefCell<Option<Rc<Run>>>,
-    /// Writes a value down for the model.
-    pub(crate) shown: OnceCell<Persistent<Function<'static>>>,
+    /// Shows a value to the model, or writes it down for it.
+    pub(crate) said: OnceCell<Persistent<Function<'static>>>,
 }
 
 impl World {
@@ -94,6 +94,13 @@ impl World {
     }
 }
 
+/// What to say to who imports something.
+pub(crate) fn no_module(run: Option<&Run>, specifier: &str) -> String {
+    let shown: String = specifier.chars().take(80).collect::<String>().escape_debug().to_string();
+    let hint = hints::for_module(specifier, &|name| run.is_some_and(|run| run.has(name)));
+    format!("`{shown}` can not be imported: there are no modules here; {hint}")
+}
+
 impl Host for World {
     fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()> {
         let Some(run) = self.run() else { return Box::pin(std::future::pending()) };
@@ -110,6 +117,12 @@ impl Host for World {
         }
     }
 
+    fn uncaught(&self, from: &str, error: &ScriptError) {
+        if let Some(run) = self.run() {
+            run.lose(from, error);
+        }
+    }
+
     fn random(&self, bytes: &mut [u8]) {
         host::random(bytes);
     }
@@ -119,6 +132,6 @@ impl Host for World {
     }
 
     fn resolve(&self, _: &str, specifier: &str) -> Result<String, String> {
-        Err(format!("`{specifier}` can not be imported: there are no modules here; {}", hints::for_module(specifier)))
+        Err(no_module(self.run().as_deref(), specifier))
     }
 }

@@ -4,14 +4,15 @@
 //! nothing of it is left when the result is given.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use atoll_js::rquickjs::{Ctx, Result as ScriptResult, Value};
-use atoll_js::{Body, Ending, ScriptError, ScriptErrorKind};
+use atoll_js::rquickjs::{Constructor, Ctx, Result as ScriptResult, Value};
+use atoll_js::{Body, Ending, ScriptError, ScriptErrorKind, frame};
 use atoll_plugin::{Error, ToolOutput};
 use futures::StreamExt as _;
 use futures::channel::oneshot;
@@ -19,7 +20,7 @@ use futures::future::{Either, LocalBoxFuture, select};
 use futures::stream::FuturesUnordered;
 use serde_json::json;
 
-use crate::calls::{Calls, Gate};
+use crate::calls::{Calls, Gate, MOST};
 use crate::failure::{self, Limit};
 use crate::names::Names;
 use crate::options::Options;
@@ -27,8 +28,8 @@ use crate::output::{Full, Output};
 use crate::realm::{self, MEMORY, Realm};
 use crate::sleeps::Sleeps;
 use crate::source::{self, Prepared};
-use crate::store::Store;
-use crate::{bridge, host};
+use crate::store::{DEEPEST, Store, depth};
+use crate::{bridge, hints, host};
 
 /// How long before the host would end it a script is ended, so that it ends with its output; in milliseconds. Less where it is
 /// not allowed much.
@@ -39,6 +40,18 @@ const REST: Duration = Duration::from_secs(10);
 const NOTED: usize = 10;
 /// Whoever looks on is shown something new at most this often, in nanoseconds.
 const SHOWN_EVERY: u64 = 100 * MILLISECOND;
+/// The first things that are said are shown at once, and later ones if it is so long ago, in nanoseconds: what was shown is
+/// all that is left of a script that the host has to end.
+const SHOWN_AT_ONCE: u32 = 16;
+const SHOWN_SOON: u64 = 20 * MILLISECOND;
+/// A timer that is due so soon after the end is one that the script may have meant to wait for, in nanoseconds.
+const SOON: u64 = 1_000 * MILLISECOND;
+/// How many of them are noted with their line.
+const FRAMED: usize = 3;
+/// How many errors of calls are kept.
+const FAILURES: usize = 100;
+/// How many errors of callbacks are kept.
+const LOST: usize = 1_000;
 /// The longest result that is handed on as data too, in bytes.
 const STRUCTURED: usize = 1 << 20;
 /// In nanoseconds.
@@ -64,6 +77,14 @@ pub(crate) struct Run {
     /// It only counts if nothing else was said, to the very end.
     only_if_silent: Cell<bool>,
     shown_at: Cell<u64>,
+    /// How often something was shown as soon as it was said.
+    shown_at_once: Cell<u32>,
+    /// What callbacks of timers and the like threw, with what called them.
+    lost: RefCell<Vec<(String, ScriptError)>>,
+    /// What was asked of the table that is no call.
+    questions: Cell<usize>,
+    /// The last errors that calls gave the script: their messages and codes.
+    failures: RefCell<VecDeque<(String, &'static str)>>,
     pub(crate) calls: RefCell<Calls>,
     pub(crate) gate: Rc<Gate>,
     /// What waits for the host and is not driven yet.
@@ -92,6 +113,10 @@ impl Run {
             returned: RefCell::default(),
             only_if_silent: Cell::new(false),
             shown_at: Cell::new(0),
+            shown_at_once: Cell::new(0),
+            lost: RefCell::default(),
+            questions: Cell::new(0),
+            failures: RefCell::default(),
             calls: RefCell::default(),
             gate: Gate::new(options.max_parallel_calls as usize),
             options,
@@ -132,8 +157,46 @@ impl Run {
         let said = what(&mut self.output.borrow_mut());
         if said.is_err() {
             self.end_at(Limit::Output);
+            return false;
         }
-        said.is_ok()
+        let now = host::monotonic();
+        let at_once = self.shown_at_once.get();
+        if at_once < SHOWN_AT_ONCE {
+            self.shown_at_once.set(at_once + 1);
+            self.show_now(now);
+        } else if now >= self.shown_at.get().saturating_add(SHOWN_SOON) {
+            self.show_now(now);
+        }
+        true
+    }
+
+    /// Keeps an error of a callback that nothing can catch.
+    pub(crate) fn lose(&self, from: &str, error: &ScriptError) {
+        let mut lost = self.lost.borrow_mut();
+        if lost.len() < LOST {
+            lost.push((from.to_owned(), error.clone()));
+        }
+    }
+
+    /// Remembers what a call failed of, for the case that the script fails of it.
+    pub(crate) fn failed(&self, message: &str, code: &'static str) {
+        let mut failures = self.failures.borrow_mut();
+        if failures.len() >= FAILURES {
+            failures.pop_front();
+        }
+        failures.push_back((begin_of(message), code));
+    }
+
+    /// Whether the table may be asked once more.
+    pub(crate) fn may_ask(&self) -> bool {
+        let asked = self.questions.get();
+        self.questions.set(asked.saturating_add(1));
+        asked < MOST
+    }
+
+    /// Whether a tool can be called.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names(false).is_ok_and(|names| names.find(name).is_some())
     }
 
     pub(crate) fn note(&self, note: String) {
@@ -161,7 +224,8 @@ impl Run {
 
     fn look_at_limits(&self, now: u64) {
         if self.deadline().is_some_and(|deadline| now >= deadline) {
-            self.end_at(Limit::Timeout(self.wall_ms.unwrap_or(0)));
+            let own = self.options.timeout_ms.filter(|own| self.wall_ms == Some(u64::from(*own)));
+            self.end_at(Limit::Timeout(own));
         }
         let computing = self.computing_since.get().map_or(0, |since| now.saturating_sub(since));
         if self.computed.get().saturating_add(computing) >= self.cpu_ms.saturating_mul(MILLISECOND) {
@@ -169,10 +233,21 @@ impl Run {
         }
     }
 
+    /// When what is new is to be shown, though nothing else happens until then.
+    fn has_to_show(&self) -> Option<u64> {
+        self.output.borrow().has_changed().then(|| self.shown_at.get().saturating_add(SHOWN_EVERY))
+    }
+
     /// Shows what there is, if that is new and not too soon.
     fn show(&self, now: u64) {
+        if now >= self.shown_at.get().saturating_add(SHOWN_EVERY) {
+            self.show_now(now);
+        }
+    }
+
+    fn show_now(&self, now: u64) {
         let Ok(mut output) = self.output.try_borrow_mut() else { return };
-        if now < self.shown_at.get().saturating_add(SHOWN_EVERY) || !output.take_changed() {
+        if !output.take_changed() {
             return;
         }
         self.shown_at.set(now);
@@ -209,10 +284,89 @@ pub(crate) async fn run(id: String, prepared: Prepared) -> Result<ToolOutput, Er
     let realm = realm::warm()?;
     let run = Run::new(id, prepared.options, realm.engine.ending());
     realm.world.begin(&run);
-    let ended = drive(&realm, &run, body(&realm, &run, &prepared)).await;
+    let mut ended = drive(&realm, &run, body(&realm, &run, &prepared)).await;
+    if let Err(error) = &mut ended
+        && error.name == "SyntaxError"
+        && error.place().is_none()
+    {
+        find_pattern(&realm, &prepared, error).await;
+    }
     realm.world.end();
-    note_lost(&run, &realm.engine.take_unhandled());
-    Ok(result(&run, ended))
+    let mut lost = run.lost.take();
+    lost.extend(realm.engine.take_unhandled().into_iter().map(|error| (String::new(), error)));
+    note_lost(&run, &lost);
+    let about = match &ended {
+        Err(error) => About::error(&run, error).await,
+        Ok(()) => About::default(),
+    };
+    Ok(result(&run, ended, &about))
+}
+
+/// Finds the regular expression that the engine could not read when it read the script: it does not say where that is.
+async fn find_pattern(realm: &Realm, prepared: &Prepared, error: &mut ScriptError) {
+    for range in &prepared.patterns {
+        let Some((pattern, flags)) =
+            prepared.text.get(range.clone()).and_then(|literal| literal.get(1..)?.rsplit_once('/'))
+        else {
+            continue;
+        };
+        let is_read = |ctx: Ctx<'_>| {
+            let made = ctx
+                .globals()
+                .get::<_, Constructor<'_>>("RegExp")
+                .and_then(|regexp| regexp.construct::<_, Value<'_>>((pattern, flags)));
+            if made.is_err() {
+                drop(ctx.catch());
+            }
+            made.is_ok()
+        };
+        if !realm.engine.context().with(is_read).await {
+            let place = source::place_of(&prepared.text, range.start);
+            error.frame = frame(&prepared.text, &place).map(String::into_boxed_str);
+            error.stack = Box::new([place]);
+            return;
+        }
+    }
+}
+
+/// As much of a message as tells it from others.
+fn begin_of(message: &str) -> String {
+    message.chars().take(1_000).collect()
+}
+
+/// What is known of an error beside itself.
+#[derive(Default)]
+struct About {
+    hint: Option<String>,
+    /// Its stable code, if it is that of a call.
+    code: Option<&'static str>,
+}
+
+impl About {
+    async fn error(run: &Run, error: &ScriptError) -> Self {
+        if let Some(tool) = hints::missing_tool(&error.name, &error.message) {
+            return Self::missing(tool).await;
+        }
+        let unsettled = run.calls.borrow().unsettled();
+        let hint = hints::for_error(&error.name, &error.message, &|name| run.has(name))
+            .or_else(|| hints::for_promise(&error.name, &error.message, &unsettled));
+        let (failures, said) = (run.failures.borrow(), begin_of(&error.message));
+        let code = failures.iter().rev().find(|(message, _)| *message == said).map(|(_, code)| *code);
+        Self { hint, code: code.filter(|_| ["ToolError", "NotFoundError"].contains(&error.name.as_str())) }
+    }
+
+    /// Of a tool that scripts can not call, and perhaps nobody else.
+    async fn missing(tool: &str) -> Self {
+        let (why, code) = match host::is_inactive(tool).await {
+            None => return Self { hint: None, code: Some("not-found") },
+            Some(true) => ("it is not active".to_owned(), "not-found"),
+            Some(false) => match host::describe(tool.to_owned()).await {
+                Err(error @ Error::Denied(_)) => (bridge::message_of(&error), "denied"),
+                _ => ("scripts can not call it here".to_owned(), "not-found"),
+            },
+        };
+        Self { hint: Some(format!("`{tool}` is there, but {why}")), code: Some(code) }
+    }
 }
 
 /// Runs the body and all that it leaves behind.
@@ -224,33 +378,58 @@ async fn body(realm: &Realm, run: &Rc<Run>, prepared: &Prepared) -> Result<(), S
     let taken = Taken { run: own, world, only_if_silent };
     realm.engine.run_body_with(&body, |ctx, value| taken.take(ctx, value)).await?;
     let late = run.sleep(REST);
-    match select(pin!(realm.engine.drain()), late).await {
+    let ended = match select(pin!(realm.engine.drain()), late).await {
         Either::Left((ended, _)) => ended,
         Either::Right(_) => {
             run.note(format!("What the script did not wait for was stopped after {} s.", REST.as_secs()));
             Ok(())
         }
-    }
+    };
+    note_timers(run, realm.engine.ending().timers());
+    ended
 }
 
-/// Notes what failed without anybody ever looking at it.
-fn note_lost(run: &Run, lost: &[ScriptError]) {
-    let mut notes: Vec<(String, usize)> = Vec::new();
-    for error in lost {
-        let at = error.place.as_ref().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
+/// Notes timers that the script may have meant to wait for: many a one is left behind that was only to end its waiting.
+fn note_timers(run: &Run, timers: u32) {
+    let returned = run.returned.borrow().0.is_some() && !run.only_if_silent.get();
+    let is_silent = run.output.borrow().is_empty();
+    if timers == 0 || returned || !(is_silent || run.sleeps.borrow().has_by(host::monotonic().saturating_add(SOON))) {
+        return;
+    }
+    let were = if timers == 1 { "1 timer was".to_owned() } else { format!("{timers} timers were") };
+    run.note(format!("{were} not waited for: `await new Promise((done) => setTimeout(done, 100))` waits."));
+}
+
+/// Notes what failed without anybody ever looking at it. What has no name of what called it is a promise.
+fn note_lost(run: &Run, lost: &[(String, ScriptError)]) {
+    struct Note {
+        text: String,
+        times: usize,
+        frame: Option<Box<str>>,
+    }
+    let mut notes: Vec<Note> = Vec::new();
+    for (from, error) in lost {
+        let at = error.place().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
         let name = if error.name.is_empty() { String::new() } else { format!("{}: ", error.name) };
-        let note = format!("A promise failed and nothing waited for it{at}: {name}{}", error.message);
-        match notes.iter_mut().find(|(known, _)| *known == note) {
-            Some((_, times)) => *times += 1,
-            None => notes.push((note, 1)),
+        let what = if from.is_empty() {
+            "A promise failed and nothing waited for it".to_owned()
+        } else {
+            format!("The callback of {from} failed")
+        };
+        let text = format!("{what}{at}: {name}{}", error.message);
+        match notes.iter_mut().find(|known| known.text == text) {
+            Some(known) => known.times += 1,
+            None => notes.push(Note { text, times: 1, frame: error.frame.clone() }),
         }
     }
-    let more: usize = notes.iter().skip(NOTED).map(|(_, times)| times).sum();
-    for (note, times) in notes.into_iter().take(NOTED) {
-        run.note(if times == 1 { note } else { format!("{note} ({times} times)") });
+    let more: usize = notes.iter().skip(NOTED).map(|note| note.times).sum();
+    for (at, Note { text, times, frame }) in notes.into_iter().take(NOTED).enumerate() {
+        let times = if times == 1 { String::new() } else { format!(" ({times} times)") };
+        let frame = frame.filter(|_| at < FRAMED).map_or_else(String::new, |frame| format!("\n{frame}"));
+        run.note(format!("{text}{times}{frame}"));
     }
     if more > 0 {
-        run.note(format!("{more} more promises failed and nothing waited for them."));
+        run.note(format!("{more} more of these failed and nothing waited for them."));
     }
 }
 
@@ -267,14 +446,19 @@ impl Taken {
             return Ok(());
         }
         self.run.only_if_silent.set(self.only_if_silent);
-        let shown = bridge::shown(ctx, &self.world, value.clone())?;
-        let structured = if shown.len() > STRUCTURED {
+        if self.only_if_silent && !self.run.output.borrow().is_empty() {
+            return Ok(());
+        }
+        let before = self.run.output.borrow().count();
+        let Some(said) = bridge::said(ctx, &self.world, value.clone())? else { return Ok(()) };
+        let is_picture = self.run.output.borrow().count() > before;
+        let structured = if said.len() > STRUCTURED || is_picture {
             None
         } else {
-            // What has no form as data is text alone.
-            bridge::as_json(ctx, value).filter(|json| json.len() <= STRUCTURED)
+            // What has no form as data is text alone, and so is what is too deep for those who read it.
+            bridge::as_json(ctx, value).filter(|json| json.len() <= STRUCTURED && depth(json) <= DEEPEST)
         };
-        *self.run.returned.borrow_mut() = (Some(shown), structured);
+        *self.run.returned.borrow_mut() = (Some(said), structured);
         Ok(())
     }
 }
@@ -314,7 +498,7 @@ async fn drive(
             if went_on {
                 continue;
             }
-            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).min();
+            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).chain(run.has_to_show()).min();
             if alarm.as_ref().map(|(due, _)| *due) != due {
                 alarm = due.map(|due| {
                     // Rounded up, so that it is due when it rings.
@@ -333,11 +517,11 @@ async fn drive(
 }
 
 /// The result of a script.
-fn result(run: &Run, ended: Result<(), ScriptError>) -> ToolOutput {
+fn result(run: &Run, ended: Result<(), ScriptError>, about: &About) -> ToolOutput {
     let now = host::monotonic();
     let mut calls = run.calls.borrow_mut();
     let awaited: Vec<String> = calls.under_way().into_iter().map(str::to_owned).collect();
-    let stopped = calls.stop(now);
+    let (stopped, not_begun) = calls.stop(now);
     let mut output = run.output.take();
     let (mut returned, mut structured) = run.returned.take();
     if run.only_if_silent.get() && !output.is_empty() {
@@ -353,8 +537,13 @@ fn result(run: &Run, ended: Result<(), ScriptError>) -> ToolOutput {
     {
         limit = limit.or(Some(Limit::Output));
     }
-    if error.is_none() && !stopped.is_empty() {
-        output.note(format!("Stopped with the script: {}.", short_list(&stopped)));
+    if error.is_none() {
+        if !stopped.is_empty() {
+            output.note(format!("Stopped with the script: {}.", short_list(&stopped)));
+        }
+        if !not_begun.is_empty() {
+            output.note(format!("Not begun when the script ended: {}.", short_list(&not_begun)));
+        }
     }
     limit = limit.or(match error.as_ref().map(|error| error.kind) {
         Some(ScriptErrorKind::Memory) => Some(Limit::Memory(MEMORY)),
@@ -363,17 +552,11 @@ fn result(run: &Run, ended: Result<(), ScriptError>) -> ToolOutput {
     });
     let error = error.or_else(|| limit.map(|_| ScriptError::interrupted()));
     let awaited: Vec<&str> = awaited.iter().take(5).map(String::as_str).collect();
-    if error.is_none() {
-        for (key, json) in run.store.borrow().changes() {
-            if let Err(error) = host::keep(&run.id, key, json) {
-                output.note(format!("The value of {key:?} was not stored: {}", error.message()));
-            }
-        }
-    }
     host::shape(&run.id, run.options.max_output_tokens.saturating_mul(4));
-    let failure = error.as_ref().map(|error| failure::said(error, limit, &awaited, &calls.done()));
+    let failure =
+        error.as_ref().map(|error| failure::said(error, limit, &awaited, &calls.done(), about.hint.as_deref()));
     let seconds = Duration::from_nanos(now.saturating_sub(run.begun)).as_secs_f64();
-    let made = match calls.len() {
+    let made = match calls.count_made() {
         0 => String::new(),
         1 => ", 1 call".to_owned(),
         many => format!(", {many} calls"),
@@ -392,6 +575,14 @@ fn result(run: &Run, ended: Result<(), ScriptError>) -> ToolOutput {
         }
         if let Some(limit) = limit {
             fields.insert("limit".to_owned(), limit.name().into());
+        }
+        if let Some(error) = &error {
+            let code = match limit {
+                Some(Limit::Timeout(_)) => "timeout",
+                Some(_) => "limit",
+                None => about.code.unwrap_or("failed"),
+            };
+            fields.insert("error".to_owned(), json!({"code": code, "message": error.message}));
         }
     }
     ToolOutput {

@@ -35,6 +35,11 @@ impl Sleeps {
         woke
     }
 
+    /// Whether one is due by then that somebody waits for.
+    pub(crate) fn has_by(&self, time: u64) -> bool {
+        self.waiting.range(..=(time, u64::MAX)).any(|(_, waiting)| !waiting.is_canceled())
+    }
+
     /// When the next one is due.
     pub(crate) fn next(&self) -> Option<u64> {
         self.waiting.first_key_value().map(|((due, _), _)| *due)
@@ -50,8 +55,10 @@ mod tests {
         let mut sleeps = Sleeps::default();
         let (mut late, mut early, gone) = (sleeps.add(20), sleeps.add(10), sleeps.add(5));
         drop(gone);
+        assert!(!sleeps.has_by(5), "nobody waits for it");
         assert_eq!(sleeps.next(), Some(5));
         assert!(!sleeps.wake(9) && sleeps.next() == Some(10));
+        assert!(sleeps.has_by(10) && !sleeps.has_by(9));
         assert!(sleeps.wake(10));
         assert_eq!((early.try_recv(), late.try_recv()), (Ok(Some(())), Ok(None)));
         assert!(sleeps.wake(100) && sleeps.next().is_none());

@@ -17,9 +17,9 @@ use crate::error::ScriptErrorKind;
 pub(crate) struct Ends {
     interrupted: Cell<bool>,
     ended: Cell<bool>,
-    /// What can still settle a promise from outside, and how much of it goes on by itself for ever.
+    /// What can still settle a promise from outside, and how much of it are timers.
     pending: Cell<u32>,
-    endless: Cell<u32>,
+    timers: Cell<u32>,
 }
 
 impl Ends {
@@ -40,12 +40,17 @@ impl Ends {
         }
     }
 
-    pub(crate) fn pending(self: Rc<Self>, endless: bool) -> Pending {
+    pub(crate) fn pending(self: Rc<Self>, is_timer: bool) -> Pending {
         self.pending.set(self.pending.get().saturating_add(1));
-        if endless {
-            self.endless.set(self.endless.get().saturating_add(1));
+        if is_timer {
+            self.timers.set(self.timers.get().saturating_add(1));
         }
-        Pending { ends: self, endless }
+        Pending { ends: self, is_timer }
+    }
+
+    /// How many timers still wait.
+    pub(crate) fn timers(&self) -> u32 {
+        self.timers.get()
     }
 
     /// Nothing outside of the script can settle a promise any more.
@@ -53,9 +58,9 @@ impl Ends {
         self.pending.get() == 0
     }
 
-    /// The same, without intervals.
+    /// The same, without timers.
     fn is_done(&self) -> bool {
-        self.pending.get() == self.endless.get()
+        self.pending.get() == self.timers.get()
     }
 }
 
@@ -63,14 +68,14 @@ impl Ends {
 /// waits is not stuck.
 pub struct Pending {
     ends: Rc<Ends>,
-    endless: bool,
+    is_timer: bool,
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         self.ends.pending.set(self.ends.pending.get().saturating_sub(1));
-        if self.endless {
-            self.ends.endless.set(self.ends.endless.get().saturating_sub(1));
+        if self.is_timer {
+            self.ends.timers.set(self.ends.timers.get().saturating_sub(1));
         }
     }
 }
@@ -114,6 +119,12 @@ impl Ending {
         Rc::clone(&self.0).pending(false)
     }
 
+    /// How many timers of the script still wait.
+    #[must_use]
+    pub fn timers(&self) -> u32 {
+        self.0.timers()
+    }
+
     /// Whether the script was ended, by itself or by [`crate::Host::interrupted`]: what it still asks for has no effect.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -126,7 +137,7 @@ impl Ending {
 pub(crate) enum Idle {
     /// When nothing can settle a promise.
     Stuck,
-    /// When nothing can settle a promise but intervals, which would go on for ever.
+    /// When nothing can settle a promise but timers. Many a script leaves one behind that only was to end its waiting.
     Done,
     /// Never: the caller has futures of its own that are not counted.
     Waits,

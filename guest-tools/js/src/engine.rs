@@ -44,6 +44,7 @@ pub struct Engine {
     ends: Rc<Ends>,
     /// Shared with what the runtime tells of promises.
     unhandled: Rc<RefCell<Vec<Unhandled>>>,
+    memory_bytes: usize,
 }
 
 impl Drop for Engine {
@@ -87,9 +88,12 @@ impl Engine {
         let modules = Modules { host: Rc::clone(&host), sources: Rc::clone(&sources) };
         runtime.set_loader(modules.clone(), modules).await;
         let context = AsyncContext::full(&runtime).await.map_err(no_room)?;
-        let engine = Self { context, host: Rc::clone(&host), sources, ends, unhandled: Rc::default() };
-        let installed =
-            engine.context.with(|ctx| engine.caught(&ctx, globals::install(&ctx, &host, &engine.ends))).await;
+        let memory_bytes = limits.memory_bytes;
+        let engine = Self { context, host: Rc::clone(&host), sources, ends, unhandled: Rc::default(), memory_bytes };
+        let installed = engine
+            .context
+            .with(|ctx| engine.caught(&ctx, globals::install(&ctx, &host, &engine.ends, &engine.sources)))
+            .await;
         installed.map(|()| engine)
     }
 
@@ -257,7 +261,7 @@ impl Engine {
         .await
     }
 
-    /// Lets everything that was begun and not waited for come to its end; intervals do not count.
+    /// Lets everything that was begun and not waited for come to its end; timers do not count, though they run meanwhile.
     ///
     /// # Errors
     /// The limit it is over.
@@ -322,11 +326,24 @@ impl Engine {
         self.sources.borrow_mut().insert(name.to_owned(), Source { text: text.to_owned(), insertions });
     }
 
+    /// Whether the script ever had all the memory that it may have. A guest's memory never becomes smaller.
+    fn was_full(&self) -> bool {
+        #[cfg(target_arch = "wasm32")]
+        let most = core::arch::wasm32::memory_size::<0>().saturating_mul(65_536);
+        #[cfg(not(target_arch = "wasm32"))]
+        let most = 0;
+        most >= self.memory_bytes
+    }
+
     /// The result of running something, with its error as the author of the script can use it.
     pub fn caught<T>(&self, ctx: &Ctx<'_>, result: rquickjs::Result<T>) -> Result<T, ScriptError> {
         result.catch(ctx).map_err(|caught| match self.ends.reached() {
             Some(ScriptErrorKind::Ended) => self.over(),
             Some(_) if matches!(caught, CaughtError::Error(_)) => self.over(),
+            // What the engine throws when there is no room for an error either.
+            _ if matches!(&caught, CaughtError::Value(value) if value.is_null()) && self.was_full() => {
+                ScriptError::new(ScriptErrorKind::Memory, "out of memory")
+            }
             _ => ScriptError::of(caught, self.ends.interrupted(), &self.sources),
         })
     }

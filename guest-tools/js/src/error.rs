@@ -41,12 +41,12 @@ pub struct ScriptError {
     pub name: String,
     /// The message of the error, or what was thrown.
     pub message: String,
-    /// Where it was thrown, if that is in a script.
-    pub place: Option<Place>,
-    /// The places in scripts on the way there, innermost first.
+    /// The places in scripts on the way to where it was thrown, innermost first.
     pub stack: Box<[Place]>,
     /// The line with the place, with a mark below the column, for people.
     pub frame: Option<Box<str>>,
+    /// What it comes of, a line each: the errors that it stands for, and its causes.
+    pub reasons: Box<[String]>,
 }
 
 /// The kinds of [`ScriptError`].
@@ -77,9 +77,15 @@ impl ScriptError {
         }
     }
 
+    /// Where it was thrown, if that is in a script.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        self.stack.first()
+    }
+
     fn one_line(&self) -> String {
         let mut text = String::new();
-        if let Some(place) = &self.place {
+        if let Some(place) = self.place() {
             text.push_str(&format!("{}:{}:{}: ", place.file, place.line, place.column));
         }
         if !self.name.is_empty() {
@@ -96,7 +102,14 @@ impl ScriptError {
     }
 
     pub(crate) fn new(kind: ScriptErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, name: String::new(), message: message.into(), place: None, stack: Box::default(), frame: None }
+        Self {
+            kind,
+            name: String::new(),
+            message: message.into(),
+            stack: Box::default(),
+            frame: None,
+            reasons: Box::default(),
+        }
     }
 
     /// Reads an error. That may run code of the script (accessors, `toString`), so nothing is borrowed meanwhile.
@@ -119,9 +132,10 @@ impl ScriptError {
 
     fn of_exception(exception: &Exception<'_>, interrupted: bool, sources: &RefCell<Sources>) -> Self {
         let object: &Object<'_> = exception.as_object();
-        let read =
-            |key: &str| object.get::<_, Value<'_>>(key).map_or_else(|error| forget(object, &error), |it| text_of(&it));
-        let (name, message, stack) = (read("name"), read("message"), read("stack"));
+        let (name, message, stack) = (text_at(object, "name"), text_at(object, "message"), text_at(object, "stack"));
+        let reasons = reasons(object).into_boxed_slice();
+        let made_by = constructor(object);
+        let cause = field(object, "cause").and_then(|cause| cause.as_object().map(|cause| text_at(cause, "stack")));
         let kind = match (name.as_str(), message.as_str()) {
             ("InternalError", "interrupted") if interrupted => ScriptErrorKind::Interrupted,
             ("InternalError", "out of memory") => ScriptErrorKind::Memory,
@@ -131,8 +145,15 @@ impl ScriptError {
             _ => ScriptErrorKind::Thrown,
         };
         let sources = sources.borrow();
-        let stack: Box<[Place]> =
-            place::of_stack(&stack).into_iter().filter_map(|place| in_source(place, &sources)).collect();
+        let mut stack: Box<[Place]> = in_sources(&stack, &sources);
+        // The engine says where the last argument is. Where that is an error, too, the two are in one place.
+        if let Some(place) = stack.first_mut()
+            && let Some(source) = sources.get(&place.file)
+        {
+            let cause = cause.map(|stack| in_sources(&stack, &sources));
+            let same = cause.and_then(|stack| stack.first().cloned()).is_some_and(|cause| cause == *place);
+            place::move_to_new(&source.text, place, &made_by, usize::from(same));
+        }
         // What comes with the engine is no place that the author of a script knows.
         let is_own = |place: &&Place| !place.file.starts_with(BUILT_IN);
         let stack: Box<[Place]> = if stack.iter().any(|place| is_own(&place)) {
@@ -140,13 +161,84 @@ impl ScriptError {
         } else {
             stack
         };
-        let place = stack.first().cloned();
-        let frame = place
-            .as_ref()
+        let frame = stack
+            .first()
             .and_then(|place| sources.get(&place.file).and_then(|source| place::frame(&source.text, place)))
             .map(String::into_boxed_str);
-        Self { kind, name, message, place, stack, frame }
+        Self { kind, name, message, stack, frame, reasons }
     }
+}
+
+/// The most errors that are named as what one stands for, and how far causes of causes are followed.
+const REASONS: usize = 5;
+
+/// What an object has there; nothing if reading it fails.
+fn field<'js>(object: &Object<'js>, key: &str) -> Option<Value<'js>> {
+    match object.get::<_, Value<'js>>(key) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            forget(object, &error);
+            None
+        }
+    }
+}
+
+/// The text that an object has there; empty for anything else.
+fn text_at(object: &Object<'_>, key: &str) -> String {
+    field(object, key).map(|value| text_of(&value)).unwrap_or_default()
+}
+
+/// The name of what made an error.
+fn constructor(object: &Object<'_>) -> String {
+    let made_by = field(object, "constructor");
+    made_by.as_ref().and_then(Value::as_object).map(|made_by| text_at(made_by, "name")).unwrap_or_default()
+}
+
+/// The errors that an error stands for, and its causes.
+fn reasons(object: &Object<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(errors) = field(object, "errors").and_then(Value::into_array) {
+        for at in 0..errors.len().min(REASONS) {
+            match errors.get::<Value<'_>>(at) {
+                Ok(one) => lines.push(format!("of {}", headline(&one))),
+                Err(error) => drop(forget(object, &error)),
+            }
+        }
+        let more = errors.len().saturating_sub(REASONS);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+    }
+    let mut next = field(object, "cause");
+    for _ in 0..REASONS {
+        let Some(cause) = next.filter(|cause| !cause.is_undefined()) else { break };
+        lines.push(format!("caused by {}", headline(&cause)));
+        next = cause.as_object().and_then(|cause| field(cause, "cause"));
+    }
+    lines
+}
+
+/// A thrown value in one line.
+fn headline(value: &Value<'_>) -> String {
+    /// In characters.
+    const LONGEST: usize = 500;
+    let text = match value.as_object() {
+        Some(object) if object.is_error() => {
+            let (name, message) = (text_at(object, "name"), text_at(object, "message"));
+            format!("{name}{}{message}", if message.is_empty() { "" } else { ": " })
+        }
+        _ => shown(value),
+    };
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// The places of a stack that are in scripts.
+fn in_sources(stack: &str, sources: &Sources) -> Box<[Place]> {
+    place::of_stack(stack).into_iter().filter_map(|place| in_source(place, sources)).collect()
 }
 
 /// A text that an error holds; empty for anything else.
@@ -157,7 +249,11 @@ fn text_of(value: &Value<'_>) -> String {
 /// A thrown value that is no error, as text.
 fn shown(value: &Value<'_>) -> String {
     match value.get::<Coerced<rquickjs::String<'_>>>() {
-        Ok(Coerced(it)) => text(&it),
+        Ok(Coerced(it)) => match text(&it) {
+            // Of no use to anybody.
+            nothing if nothing == "[object Object]" => as_data(value).unwrap_or(nothing),
+            text => text,
+        },
         Err(error) => {
             forget(value, &error);
             "a value that can not be shown as text".to_owned()
@@ -165,12 +261,31 @@ fn shown(value: &Value<'_>) -> String {
     }
 }
 
-/// A string of a script. What is no Unicode in it is replaced.
+/// An object that was thrown, as JSON; `None` if there is nothing in it, or too much.
+fn as_data(value: &Value<'_>) -> Option<String> {
+    /// In bytes.
+    const LONGEST: usize = 2_000;
+    match value.ctx().json_stringify(value.clone()) {
+        Ok(json) => json.map(|json| text(&json)).filter(|json| json != "{}" && json.len() <= LONGEST),
+        Err(error) => {
+            forget(value, &error);
+            None
+        }
+    }
+}
+
+/// The longest text of an error, in bytes: whoever reads it reads its beginning.
+const LONGEST: usize = 16 << 10;
+
+/// A string of a script, up to [`LONGEST`]. What is no Unicode in it is replaced.
 fn text(string: &rquickjs::String<'_>) -> String {
-    let Ok(held) = string.clone().to_cstring() else { return String::new() };
+    let Ok(held) = string.clone().to_cstring() else { return "(a text that there is no room for)".to_owned() };
     // SAFETY: the engine gave this many bytes, and they live as long as `held`.
     let bytes = unsafe { std::slice::from_raw_parts(held.as_ptr().cast::<u8>(), held.len()) };
-    String::from_utf8_lossy(bytes).into_owned()
+    match bytes.get(..LONGEST) {
+        Some(begin) if bytes.len() > LONGEST => format!("{}…", String::from_utf8_lossy(begin)),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 /// Takes an error that reading an error threw off the engine, where the next call would find it.

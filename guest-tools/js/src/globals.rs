@@ -4,12 +4,14 @@
 //! over the few functions here; each shim is a function that takes these. The last one, which the
 //! engine is asked for, freezes all of it, so that one script can not change what another one calls.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Function, Object, Result, TypedArray, Value};
 
 use crate::ends::Ends;
+use crate::error::{ScriptError, Sources};
 use crate::host::{Host, Level};
 use crate::random::Random;
 use crate::timers;
@@ -28,11 +30,25 @@ const FREEZE: &str = include_str!("shims/freeze.js");
 /// The most random bytes that are given at once, as in browsers.
 const RANDOM_BYTES: usize = 65_536;
 
-pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Rc<dyn Host>, ends: &Rc<Ends>) -> Result<()> {
+pub(crate) fn install<'js>(
+    ctx: &Ctx<'js>,
+    host: &Rc<dyn Host>,
+    ends: &Rc<Ends>,
+    sources: &Rc<RefCell<Sources>>,
+) -> Result<()> {
     let native = Object::new(ctx.clone())?;
     let (start, stop) = timers::functions(ctx, host, ends)?;
     native.set("startTimer", start)?;
     native.set("stopTimer", stop)?;
+    native.set("mostTimers", timers::MOST)?;
+    let (told, over, sources) = (Rc::clone(host), Rc::clone(ends), Rc::clone(sources));
+    let uncaught = move |from: String, error: Value<'js>| {
+        let error = ScriptError::of_thrown(error, over.interrupted(), &sources);
+        if over.reached().is_none() {
+            told.uncaught(&from, &error);
+        }
+    };
+    native.set("uncaught", Function::new(ctx.clone(), uncaught)?)?;
     let console = Rc::clone(host);
     native.set(
         "console",

@@ -36,6 +36,12 @@ pub trait Host: 'static {
         self.console(Level::Error, &format!("a promise failed and nothing waits for it: {error}"));
     }
 
+    /// Hears of an error that a callback of the host's threw, which nobody in the script can catch. `from` is what called it,
+    /// such as "a timer".
+    fn uncaught(&self, from: &str, error: &ScriptError) {
+        self.console(Level::Error, &format!("error in {from}: {error}"));
+    }
+
     /// Asked every few thousand steps of a running script. `true` ends it, and the script can not catch that.
     fn interrupted(&self) -> bool {
         false

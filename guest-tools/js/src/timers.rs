@@ -14,13 +14,16 @@ use crate::host::{Host, Level};
 /// The longest time a timer takes, in milliseconds; JavaScript has the same bound.
 const LONGEST: f64 = 2_147_483_647.0;
 
+/// How many timers wait at a time. What they hold is not counted as memory of the script.
+pub(crate) const MOST: usize = 10_000;
+
 #[derive(Default)]
 struct Timers {
     next: Cell<u32>,
     running: RefCell<BTreeMap<u32, AbortHandle>>,
 }
 
-/// The functions that the shim makes `setTimeout`, `setInterval` and `clearTimeout` of.
+/// The functions that the shim makes `setTimeout`, `setInterval` and `clearTimeout` of. The first gives 0 if there are too many.
 pub(crate) fn functions<'js>(
     ctx: &Ctx<'js>,
     host: &Rc<dyn Host>,
@@ -30,6 +33,10 @@ pub(crate) fn functions<'js>(
     let stop_timers = Rc::clone(&timers);
     let (host, ends) = (Rc::clone(host), Rc::clone(ends));
     let start = Function::new(ctx.clone(), move |ctx: Ctx<'js>, run: Function<'js>, delay: f64, repeat: bool| {
+        if timers.running.borrow().len() >= MOST {
+            // The shim has the words for it.
+            return 0;
+        }
         let id = timers.next.get().wrapping_add(1).max(1);
         timers.next.set(id);
         let delay = if delay.is_finite() { delay.clamp(0.0, LONGEST) } else { 0.0 };
@@ -38,8 +45,8 @@ pub(crate) fn functions<'js>(
         let own = ctx.clone();
         let own_timers = Rc::clone(&timers);
         let own_ends = Rc::clone(&ends);
-        // An interval settles nothing by itself for ever, but whoever clears it may.
-        let pending = Rc::clone(&ends).pending(repeat);
+        // Whoever waits is not stuck while there is one, and nobody who is done waits for it.
+        let pending = Rc::clone(&ends).pending(true);
         // The time counts from here, not from when the timer is first looked at.
         let mut sleep = host.sleep(duration);
         let (wait, handle) = abortable(async move {

@@ -443,17 +443,80 @@ fn an_end_from_inside_is_caught_by_nothing_and_nothing_runs_on() {
 }
 
 #[test]
-fn what_is_not_waited_for_comes_to_its_end_when_it_is_asked_for() {
-    let world = Rc::new(World::default());
+fn what_is_not_waited_for_comes_to_its_end_when_it_is_asked_for_and_timers_do_not() {
+    /// A world in which no time passes.
+    #[derive(Default)]
+    struct Still(RefCell<Vec<String>>);
+    impl Host for Still {
+        fn sleep(&self, _: Duration) -> LocalBoxFuture<'static, ()> {
+            std::future::pending().boxed_local()
+        }
+        fn console(&self, _: Level, message: &str) {
+            self.0.borrow_mut().push(message.to_owned());
+        }
+        fn random(&self, _: &mut [u8]) {}
+    }
+    let world = Rc::new(Still::default());
     let host: Rc<dyn Host> = Rc::clone(&world) as _;
     block_on(async {
         let engine = Engine::new(host, Limits::default()).await.unwrap();
-        let body = "setTimeout(async () => { await 0; console.log('late') }, 3); return 1";
+        let ending = engine.ending();
+        let slow = move || {
+            let pending = ending.pending();
+            atoll_js::rquickjs::prelude::Promised(async move {
+                for _ in 0..20 {
+                    futures::future::ready(()).await;
+                }
+                drop(pending);
+                Ok::<_, atoll_js::rquickjs::Error>(3)
+            })
+        };
+        let install = |ctx: atoll_js::rquickjs::Ctx<'_>| {
+            let function = atoll_js::rquickjs::Function::new(ctx.clone(), slow).unwrap();
+            ctx.globals().set("slow", function).unwrap();
+        };
+        engine.context().with(install).await;
+        let body = "slow().then(async () => { await 0; console.log('late') });
+            setTimeout(() => console.log('never'), 60000); return 1";
         engine.run_body("main.ts", body).await.unwrap();
-        assert!(world.lines.borrow().is_empty());
         engine.drain().await.unwrap();
+        assert_eq!(engine.ending().timers(), 1);
     });
-    assert_eq!(*world.lines.borrow(), [(Level::Info, "late".to_owned())]);
+    assert_eq!(*world.0.borrow(), ["late"]);
+}
+
+#[test]
+fn what_a_callback_throws_is_said_with_its_place() {
+    let world = Rc::new(World::default());
+    let body = "setTimeout(() => { null.x }, 1);\n  queueMicrotask(() => { throw new RangeError('far') });
+        await new Promise((done) => setTimeout(done, 5));";
+    run_in(&world, body).unwrap();
+    let mut lines: Vec<String> = world.lines.borrow().iter().map(|(_, line)| line.clone()).collect();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "error in a microtask: main.ts:2:36: RangeError: far",
+            "error in a timer: main.ts:1:19: TypeError: cannot read property 'x' of null",
+        ]
+    );
+}
+
+#[test]
+fn timers_and_texts_of_errors_have_an_end() {
+    let many = "let n = 0; try { for (;;) { setTimeout(() => {}, 60000); n += 1 } } catch (e) { return [n, e.name] }";
+    assert_eq!(run(many), r#"[10000,"RangeError"]"#);
+    let long = run_in(&Rc::new(World::default()), "throw new Error('x'.repeat(1e6))").unwrap_err();
+    assert!(long.message.len() < 20_000 && long.message.ends_with('…'), "{}", long.message.len());
+}
+
+#[test]
+fn nothing_hands_out_the_functions_on_the_stack() {
+    let body = "let found = 'nothing';
+        try { Error.prepareStackTrace = (_, sites) => { found = sites.length } } catch {}
+        try { setTimeout(5) } catch (e) { void e.stack }
+        return found";
+    assert_eq!(run(body), r#""nothing""#);
 }
 
 #[test]

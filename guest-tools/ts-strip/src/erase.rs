@@ -23,6 +23,8 @@ pub(crate) struct Eraser<'s, 'a> {
     error: Option<(u32, String, Option<String>)>,
     /// Where the value comes from.
     gives: Gives,
+    /// Regular expressions.
+    patterns: Vec<std::ops::Range<usize>>,
     /// Names that are used as values anywhere.
     pub(crate) values_used: BTreeSet<&'a str>,
     /// Names at the top that are types only.
@@ -55,6 +57,7 @@ impl<'s, 'a> Eraser<'s, 'a> {
             edits: Edits::new(source),
             error: None,
             gives: Gives::WhatItReturns,
+            patterns: Vec::new(),
             values_used: BTreeSet::new(),
             local_types: BTreeSet::new(),
             enum_scopes: Vec::new(),
@@ -78,9 +81,11 @@ impl<'s, 'a> Eraser<'s, 'a> {
             let error = StripError::at(self.source, offset as usize, StripErrorKind::Unsupported, message);
             return Err(StripError { module, ..error });
         }
-        let (source, gives) = (self.source, self.gives);
+        let (source, gives, patterns) = (self.source, self.gives, self.patterns);
         match self.edits.finish() {
-            Ok(Edited { code, moved, insertions }) => Ok(Stripped { code, columns_moved: moved, insertions, gives }),
+            Ok(Edited { code, moved, insertions }) => {
+                Ok(Stripped { code, columns_moved: moved, insertions, gives, comments: Vec::new(), patterns })
+            }
             Err(error) => Err(StripError::syntax(source, error.utf8_error().valid_up_to(), "cannot be converted")),
         }
     }
@@ -327,7 +332,31 @@ impl<'a> Visit<'a> for Eraser<'_, 'a> {
         self.refuse(export.span, "`export =` is not supported; write `export default`");
     }
 
+    fn visit_reg_exp_literal(&mut self, pattern: &RegExpLiteral<'a>) {
+        self.patterns.push(pattern.span.start as usize..pattern.span.end as usize);
+    }
+
+    fn visit_import_expression(&mut self, import: &ImportExpression<'a>) {
+        if self.is_loose() && import.phase.is_none() {
+            // The engine's own says nothing of the place.
+            self.edits.insert(import.span.start, "__");
+        }
+        walk::walk_import_expression(self, import);
+    }
+
     fn visit_ts_import_equals_declaration(&mut self, import: &TSImportEqualsDeclaration<'a>) {
+        if self.is_loose() {
+            match &import.module_reference {
+                TSModuleReference::ExternalModuleReference(module) => {
+                    self.refuse_module(import.span, module.expression.value.as_str());
+                }
+                _ => self.refuse(
+                    import.span,
+                    format!("`import … =` is not supported; write `const {} = …`", import.id.name),
+                ),
+            }
+            return;
+        }
         self.refuse(
             import.span,
             "`import … =` is not supported; write `import … from \"…\"`, or `const … = …` for a part of a namespace",
@@ -337,7 +366,8 @@ impl<'a> Visit<'a> for Eraser<'_, 'a> {
     fn visit_ts_namespace_declaration(&mut self, namespace: &TSNamespaceDeclaration<'a>) {
         self.refuse(
             namespace.span,
-            "a namespace with values is not supported; write a module, or an object with the values",
+            "a namespace with values is not supported; write `const Name = { … }` with what it exports as the object's \
+             properties",
         );
     }
 }

@@ -43,7 +43,8 @@ pub enum SourceKind {
     /// The body of an async function: `await` and `return` at the top, no `import` and `export` declarations.
     ScriptBody,
     /// The same as models write it: its value is that of the last expression where nothing says `return`, what is only a
-    /// function is called, and `export` says nothing. There are no modules.
+    /// function is called with the globals that its parameters name, and `export` says nothing. There are no modules:
+    /// `import(…)` becomes `__import(…)`.
     LooseBody,
 }
 
@@ -104,6 +105,10 @@ pub struct Stripped {
     pub insertions: Vec<Insertion>,
     /// Where the value of a [`SourceKind::LooseBody`] comes from.
     pub gives: Gives,
+    /// The comments of the source, in bytes.
+    pub comments: Vec<std::ops::Range<usize>>,
+    /// Its regular expressions, which are not read here, in bytes.
+    pub patterns: Vec<std::ops::Range<usize>>,
 }
 
 /// A text that was put into a line.
@@ -143,21 +148,31 @@ pub fn strip(source: &str, options: Options) -> Result<Stripped, StripError> {
         Language::TypeScript => SourceType::ts(),
         Language::JavaScript => SourceType::mjs(),
     };
-    let parsed = Parser::new(&allocator, source, source_type.with_module(true))
-        .with_options(ParseOptions {
-            allow_return_outside_function: options.kind != SourceKind::Module,
-            ..ParseOptions::default()
-        })
-        .parse();
+    let parse_options =
+        ParseOptions { allow_return_outside_function: options.kind != SourceKind::Module, ..ParseOptions::default() };
+    let parsed = Parser::new(&allocator, source, source_type.with_module(true)).with_options(parse_options).parse();
     if let Some(error) = StripError::first_of(source, &parsed.diagnostics) {
-        return Err(error);
+        let with_jsx = Parser::new(&allocator, source, SourceType::tsx()).with_options(parse_options).parse();
+        let jsx = (!with_jsx.panicked && StripError::first_of(source, &with_jsx.diagnostics).is_none())
+            .then(|| loose::first_jsx(&with_jsx.program));
+        return Err(match jsx.flatten() {
+            Some(at) => StripError::at(
+                source,
+                at as usize,
+                StripErrorKind::Unsupported,
+                "JSX is not supported; write the markup as a text, such as `<b>${name}</b>` between backticks",
+            ),
+            None => error,
+        });
     }
     if parsed.panicked {
         return Err(StripError::syntax(source, 0, "cannot be read"));
     }
     let mut eraser = erase::Eraser::new(source, options.kind);
     eraser.erase(&parsed.program);
-    let stripped = eraser.finish()?;
+    let comments =
+        parsed.program.comments.iter().map(|comment| comment.span.start as usize..comment.span.end as usize).collect();
+    let stripped = Stripped { comments, ..eraser.finish()? };
     Ok(match options.language {
         Language::TypeScript => stripped,
         Language::JavaScript => Stripped {
@@ -165,6 +180,8 @@ pub fn strip(source: &str, options: Options) -> Result<Stripped, StripError> {
             columns_moved: false,
             insertions: Vec::new(),
             gives: Gives::WhatItReturns,
+            comments: stripped.comments,
+            patterns: stripped.patterns,
         },
     })
 }

@@ -38,18 +38,29 @@ impl<'a> Eraser<'_, 'a> {
                 self.edits.blank(Span::new(export.span.start, span.start));
                 let is_function = match &export.declaration {
                     ExportDefaultDeclarationKind::FunctionDeclaration(_) => true,
-                    other => other.as_expression().is_some_and(is_function),
+                    other => other.as_expression().is_some_and(|expression| function_of(expression).is_some()),
                 };
-                self.enclose(span, "return (", if is_function { ")()" } else { ")" });
+                let after = match &export.declaration {
+                    ExportDefaultDeclarationKind::FunctionDeclaration(function) => {
+                        format!("){}", call(&function.params))
+                    }
+                    other => other
+                        .as_expression()
+                        .and_then(function_of)
+                        .map_or_else(|| ")".to_owned(), |parameters| format!("){}", call(parameters))),
+                };
+                self.enclose(span, "return (", &after);
                 if is_function { Gives::Function } else { Gives::LastExpression }
             }
             Statement::FunctionDeclaration(function) if is_sole && !function.generator => {
                 let Some(name) = &function.id else { return Gives::WhatItReturns };
-                self.edits.insert(function.span.end, format!("; return {}();", name.name));
+                self.edits.insert(function.span.end, format!("; return {}{};", name.name, call(&function.params)));
                 Gives::Function
             }
-            Statement::ExpressionStatement(statement) if is_sole && is_function(&statement.expression) => {
-                self.enclose(statement.expression.span(), "return (", ")()");
+            Statement::ExpressionStatement(statement)
+                if is_sole && let Some(parameters) = function_of(&statement.expression) =>
+            {
+                self.enclose(statement.expression.span(), "return (", &format!("){}", call(parameters)));
                 Gives::Function
             }
             Statement::ExpressionStatement(statement) if !returns(&program.body) => {
@@ -71,18 +82,47 @@ impl<'a> Eraser<'_, 'a> {
     }
 }
 
-/// Whether an expression is a function, perhaps in parentheses or with a type.
-fn is_function(expression: &Expression<'_>) -> bool {
+/// The call of a function that is a whole script, with the globals that its parameters name. One that takes something apart,
+/// or has a name of its own for it, is given all of them.
+fn call(parameters: &FormalParameters<'_>) -> String {
+    let arguments = parameters.items.iter().map(|parameter| {
+        let otherwise = if parameter.initializer.is_some() { "undefined" } else { "globalThis" };
+        match &parameter.pattern {
+            BindingPattern::BindingIdentifier(it) => format!("typeof {0}==='undefined'?{otherwise}:{0}", it.name),
+            _ => otherwise.to_owned(),
+        }
+    });
+    format!("({})", arguments.collect::<Vec<_>>().join(","))
+}
+
+/// The beginning of the first JSX element.
+pub(crate) fn first_jsx(program: &Program<'_>) -> Option<u32> {
+    struct Jsx(Option<u32>);
+    impl<'a> Visit<'a> for Jsx {
+        fn visit_jsx_element(&mut self, element: &JSXElement<'a>) {
+            self.0 = self.0.or(Some(element.span.start));
+        }
+        fn visit_jsx_fragment(&mut self, fragment: &JSXFragment<'a>) {
+            self.0 = self.0.or(Some(fragment.span.start));
+        }
+    }
+    let mut found = Jsx(None);
+    found.visit_program(program);
+    found.0
+}
+
+/// The parameters of an expression that is a function, perhaps in parentheses or with a type.
+fn function_of<'e, 'a>(expression: &'e Expression<'a>) -> Option<&'e FormalParameters<'a>> {
     let mut expression = expression;
     loop {
         expression = match expression {
-            Expression::ArrowFunctionExpression(_) => return true,
-            Expression::FunctionExpression(function) => return !function.generator,
+            Expression::ArrowFunctionExpression(function) => return Some(&function.params),
+            Expression::FunctionExpression(function) => return (!function.generator).then_some(&function.params),
             Expression::ParenthesizedExpression(it) => &it.expression,
             Expression::TSAsExpression(it) => &it.expression,
             Expression::TSSatisfiesExpression(it) => &it.expression,
             Expression::TSNonNullExpression(it) => &it.expression,
-            _ => return false,
+            _ => return None,
         };
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use atoll_table::{
-    Content, ToolOutput,
+    Content, Data, ToolOutput,
     extension::EventKind,
     model::{ThinkingLevel, Usage},
 };
@@ -216,7 +216,7 @@ pub struct ToolResult {
     pub details: Option<Value>,
     /// The result as data.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Value>,
+    pub structured_content: Option<Data>,
 }
 
 impl From<&ToolOutput> for ToolResult {

@@ -21,8 +21,9 @@ pub trait Spill: Send + Sync {
     fn save(&self, name: &str, ending: &str, bytes: &[u8]) -> Result<PathBuf, Error>;
 }
 
-/// What a model gets. Without a wish of the tool's, all of it. `tool` is what files are named after.
-pub(crate) fn shaped(mut output: ToolOutput, tool: &str, spill: Option<&dyn Spill>) -> ToolOutput {
+/// What a model gets. Without a wish of the tool's, all of it. `tool` is what files are named after. Blocks as `spill` does.
+#[must_use]
+pub fn shaped(mut output: ToolOutput, tool: &str, spill: Option<&dyn Spill>) -> ToolOutput {
     let Some(Shaping { max_chars, save_images }) = output.aside.take().and_then(|aside| aside.shaping) else {
         return output;
     };

@@ -4,7 +4,7 @@ pub(crate) mod extension;
 mod told;
 
 use atoll_table::{
-    Content, Error, Invocation, Registered, Tool, ToolOutput,
+    Content, Data, Error, Invocation, Registered, Tool, ToolOutput,
     model::{AssistantPiece, DoneReason, ModelEvent, ModelRequest, PromptMessage, ThinkingLevel, Usage},
     tool::{Annotations, ExecutionMode, Exposure},
 };
@@ -97,7 +97,7 @@ pub(crate) fn output_to_wit(output: ToolOutput) -> wit::ToolOutput {
     wit::ToolOutput {
         content: output.content.into_iter().map(content_to_wit).collect(),
         details: output.details.map(|value| value.to_string()),
-        structured: output.structured.map(|value| value.to_string()),
+        structured: output.structured.map(|data| data.text().to_owned()),
         is_error: output.is_error,
         terminate: output.terminate,
         usage: output.usage.as_ref().map(usage_to_wit),
@@ -144,8 +144,19 @@ pub(crate) fn content_to_wit(content: Content) -> wit::Content {
 /// # Errors
 /// `failed`, naming the plugin and the field.
 pub(crate) fn json(plugin: &str, field: &str, text: &str) -> Result<Value, Error> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::Failed(format!("the plugin {plugin} gave malformed JSON as {field}: {error}")))
+    serde_json::from_str(text).map_err(|error| malformed(plugin, field, &error))
+}
+
+/// A result as data from a guest, which stays the text that it is.
+///
+/// # Errors
+/// As [`json`].
+fn data(plugin: &str, text: String) -> Result<Data, Error> {
+    Data::from_text(text).map_err(|error| malformed(plugin, "structured", &error))
+}
+
+fn malformed(plugin: &str, field: &str, error: &serde_json::Error) -> Error {
+    Error::Failed(format!("the plugin {plugin} gave malformed JSON as {field}: {error}"))
 }
 
 /// A tool's description from a guest.
@@ -230,7 +241,7 @@ pub(crate) fn output_size(output: &wit::ToolOutput) -> usize {
 pub(crate) fn output_from_wit(plugin: &str, output: wit::ToolOutput) -> Result<ToolOutput, Error> {
     Ok(ToolOutput {
         details: output.details.map(|text| json(plugin, "details", &text)).transpose()?,
-        structured: output.structured.map(|text| json(plugin, "structured", &text)).transpose()?,
+        structured: output.structured.map(|text| data(plugin, text)).transpose()?,
         content: output.content.into_iter().map(content_from_wit).collect(),
         is_error: output.is_error,
         terminate: output.terminate,

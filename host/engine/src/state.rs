@@ -338,8 +338,22 @@ impl PluginContext {
             return Err(limit_error(LimitName::OutputBytes, self.limits.output_bytes));
         }
         let mut output = convert::output_from_wit(&self.name, output)?;
-        self.redact_parts(&mut output.content, [&mut output.details, &mut output.structured]);
+        self.redact_parts(&mut output.content, [&mut output.details]);
+        // Without a secret nobody has to look into it.
+        if !self.knows_no_secret()
+            && let Some(data) = &mut output.structured
+        {
+            let mut value = data.value().clone();
+            self.redact_data(&mut value);
+            *data = value.into();
+        }
         Ok(output)
+    }
+
+    /// There is nothing that would have to be taken out of what it says.
+    fn knows_no_secret(&self) -> bool {
+        self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Takes the secrets out of texts and data that a call gives.
@@ -348,9 +362,7 @@ impl PluginContext {
         content: &mut [Content],
         data: impl IntoIterator<Item = &'a mut Option<Value>>,
     ) {
-        let knows_none = self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
-            && self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if knows_none {
+        if self.knows_no_secret() {
             return;
         }
         for piece in content {

@@ -68,8 +68,8 @@ impl ResultPatch {
             output.content = content;
             output.structured = None;
         }
-        if self.structured.is_some() {
-            output.structured = self.structured;
+        if let Some(structured) = self.structured {
+            output.structured = Some(structured.into());
         }
         if self.details.is_some() {
             output.details = self.details;
@@ -246,7 +246,7 @@ mod tests {
         ];
         let old = ToolOutput {
             content: vec![Content::text("old")],
-            structured: Some(json!({"old": true})),
+            structured: Some(json!({"old": true}).into()),
             terminate: true,
             ..ToolOutput::default()
         };
@@ -268,9 +268,9 @@ mod tests {
 
     #[test]
     fn new_content_and_new_data_can_come_together() {
-        let mut output = ToolOutput { structured: Some(json!(1)), ..ToolOutput::default() };
+        let mut output = ToolOutput { structured: Some(json!(1).into()), ..ToolOutput::default() };
         let patch = ResultPatch { content: Some(vec![]), structured: Some(json!(2)), ..ResultPatch::default() };
         patch.apply(&mut output);
-        assert_eq!(output.structured, Some(json!(2)));
+        assert_eq!(output.structured, Some(json!(2).into()));
     }
 }

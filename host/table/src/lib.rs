@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod batch;
 pub mod callable;
 pub mod content;
+pub mod data;
 pub mod declare;
 pub mod describe;
 pub mod error;
@@ -28,6 +29,7 @@ pub mod tool;
 
 pub use access::{Found, Listed, TableAccess};
 pub use content::Content;
+pub use data::Data;
 pub use error::Error;
 pub use reach::Caller;
 pub use registry::{Origin, Registered, Registration, Table};

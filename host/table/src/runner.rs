@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Content, Error, TableAccess,
+    Content, Data, Error, TableAccess,
     kept::{Changes, Kept},
     model::Usage,
 };
@@ -56,7 +56,7 @@ pub struct ToolOutput {
     pub details: Option<Value>,
     /// The result as data.
     #[serde(rename = "structuredContent", skip_serializing_if = "Option::is_none")]
-    pub structured: Option<Value>,
+    pub structured: Option<Data>,
     /// It failed.
     #[serde(default)]
     pub is_error: bool,

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::guest_toolchain::GuestToolchain;
 use crate::process::{self, step};
 use crate::workspace::{Profile, Workspace};
-use crate::{debian_prefix, examples as example_builds, guests as guest_builds, peers, wit_freeze as freeze};
+use crate::{debian_prefix, examples as example_builds, guests as guest_builds, peers, test262, wit_freeze as freeze};
 
 /// Finds the guest compiler and says which; with `env`, prints what a build by hand has to set.
 ///
@@ -76,6 +76,10 @@ pub(crate) fn test(workspace: &Workspace, long: bool, args: &[String]) -> Result
     // Tests run all the same, and miss what was not built.
     let examples = examples(workspace)?;
     let mut variables = peers::ensure();
+    match test262::ensure() {
+        Ok(folder) => variables.push((test262::VARIABLE, folder)),
+        Err(error) => step(&format!("the conformance suite of the language will be skipped: {error:#}")),
+    }
     if long {
         variables.push((LONG_TESTS, "1".into()));
     }
@@ -108,6 +112,23 @@ fn selects_package(args: &[String]) -> bool {
     args.iter()
         .take_while(|arg| *arg != "--")
         .any(|arg| arg.starts_with("-p") || arg == "--package" || arg.starts_with("--package="))
+}
+
+/// Builds, then runs the conformance suite of the language, all of it or a sample, and shows its figures.
+///
+/// # Errors
+/// Something does not compile, or the suite can not be had. Failing tests are no error but the exit code.
+pub(crate) fn test262(workspace: &Workspace, full: bool, directories: &[String]) -> Result<ExitCode> {
+    let folder = test262::ensure()?;
+    build(workspace, Profile::Dev)?;
+    let atoll = workspace.binary(Profile::Dev, "atoll");
+    let selection = ["--package", "atoll-tests", "--test", "all", "test262::", "--", "--nocapture"];
+    let mut command = cargo_test(workspace, &atoll, &selection, &[]);
+    command.env(test262::VARIABLE, folder).env("ATOLL_TEST262_ONLY", directories.join(" "));
+    if full {
+        command.env("ATOLL_TEST262_FULL", "1");
+    }
+    Ok(code(process::status(&mut command)?))
 }
 
 /// Builds with the profile that is ready sooner on a fresh machine, then shows the whole path offline.

@@ -18,6 +18,7 @@ mod guest_toolchain;
 mod guests;
 mod peers;
 mod process;
+mod test262;
 mod wit_freeze;
 mod workspace;
 
@@ -66,6 +67,14 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Build, then run the conformance suite of the language on the engine of scripts.
+    Test262 {
+        /// All tests of its directories, not a sample.
+        #[arg(long)]
+        full: bool,
+        /// Only the tests whose paths begin so, such as `built-ins/Array/prototype`.
+        directories: Vec<String>,
+    },
     /// Build, then run `atoll demo`.
     Demo {
         /// Passed to `atoll demo`.
@@ -102,6 +111,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Build { release } => commands::build(&workspace, Profile::new(release)),
         Command::Examples => commands::examples(&workspace),
         Command::Test { long, args } => commands::test(&workspace, long, &args),
+        Command::Test262 { full, directories } => commands::test262(&workspace, full, &directories),
         Command::Demo { args } => commands::demo(&workspace, &args),
         Command::Bench { args } => commands::bench(&workspace, &args),
         Command::Check => checks::run(&workspace),

@@ -1,4 +1,5 @@
-// `Intl` for numbers and lists, and what is written with it: English, and no data beyond that.
+// `Intl` for numbers and lists, and what is written with it: English of three countries, and no data beyond that. What is not
+// known is refused: nothing is written in another way than was asked for.
 (native, shared) => {
   const pick = (options, key, values, otherwise) => {
     const value = options?.[key];
@@ -13,26 +14,50 @@
     if (!(number >= least && number <= most)) throw new RangeError(`${key} is from ${least} to ${most}, not ${value}`);
     return Math.floor(number);
   };
-  const locale = (locales) => {
-    for (const one of [locales ?? []].flat()) {
-      if (typeof one !== "string" && typeof one !== "object") throw new TypeError("a locale is a text such as en-US");
-      if (!/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/.test(String(one))) throw new RangeError(`${one} is no locale`);
+  const ENGLISH = ["en-US", "en-GB", "en-CA"];
+  // The first of these locales that is known.
+  const locale = (locales, known = ENGLISH) => {
+    const wanted = typeof locales === "string" || locales === undefined || locales === null ? [locales ?? "en-US"].flat() : Array.from(locales);
+    for (const one of wanted) {
+      if (typeof one !== "string") throw new TypeError("a locale is a text such as en-US");
+      if (!/^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/.test(one)) throw new RangeError(`${one} is no locale`);
+      const found = one.toLowerCase() === "en" ? "en-US" : known.find((it) => it.toLowerCase() === one.toLowerCase());
+      if (found) return found;
     }
-    return "en-US";
+    if (wanted.length === 0) return "en-US";
+    throw new RangeError(`the locale ${wanted.join(", ")} is not known here; there are ${known.join(", ")}`);
   };
-  Object.assign(shared, { pick, digits, locale });
+  const supported = (known) => (locales) => [locales ?? []].flat().filter((one) => {
+    try {
+      return Boolean(locale(one, known));
+    } catch {
+      return false;
+    }
+  });
+  // Options that would change what is written, and that nothing is written for here.
+  const only = (options, usual) => {
+    for (const [key, values] of Object.entries(usual)) {
+      const value = options?.[key];
+      if (value !== undefined && !values.includes(value)) throw new RangeError(`the option ${key}: ${value} is not known here`);
+    }
+  };
+  const joined = (parts) => parts.map((part) => part.value).join("");
+  Object.assign(shared, { pick, digits, locale, supported, only, joined });
 
   const SYMBOLS = { USD: "$", EUR: "€", GBP: "£", JPY: "¥", CNY: "CN¥", INR: "₹", KRW: "₩", BRL: "R$", MXN: "MX$", CAD: "CA$", AUD: "A$", NZD: "NZ$", ILS: "₪", VND: "₫", TWD: "NT$", HKD: "HK$", PHP: "₱" };
+  // What is a currency's own sign in one country is another's in the next.
+  const ELSEWHERE = { "en-US": {}, "en-GB": { USD: "US$", JPY: "JP¥" }, "en-CA": { USD: "US$", JPY: "JP¥", CAD: "$" } };
   const WITHOUT_CENTS = ["JPY", "KRW", "VND", "CLP", "ISK"];
   const UNITS = { byte: "byte", kilobyte: "kB", megabyte: "MB", gigabyte: "GB", terabyte: "TB", bit: "bit", percent: "%", second: "sec", minute: "min", hour: "hr", day: "day", week: "wk", month: "mth", year: "yr", millisecond: "ms", meter: "m", kilometer: "km", centimeter: "cm", millimeter: "mm", mile: "mi", foot: "ft", inch: "in", gram: "g", kilogram: "kg", pound: "lb", ounce: "oz", liter: "L", milliliter: "mL", celsius: "°C", fahrenheit: "°F", degree: "deg" };
+  const NARROW = { byte: "B", second: "s", minute: "m", hour: "h", day: "d", week: "w", month: "m", year: "y", foot: "′", inch: "″", pound: "#", fahrenheit: "°", degree: "°" };
   const WITHOUT_SPACE = ["percent", "celsius", "fahrenheit"];
   const PLURAL = ["day", "week", "month", "year"];
-  const COMPACT = [["K", " thousand"], ["M", " million"], ["B", " billion"], ["T", " trillion"]];
+  const COMPACT = [["K", "thousand", "k"], ["M", "million", "m"], ["B", "billion", "bn"], ["T", "trillion", "tn"]];
 
   // A finite number as it is written: its digits, and how many of them are before the point.
   const decimal = (value) => {
     const isNegative = value < 0 || Object.is(value, -0);
-    const [mantissa, exponent = "0"] = String(value).replace("-", "").split("e");
+    const [mantissa, exponent = "0"] = String(value).replace(/^-/, "").split("e");
     const [whole, part = ""] = mantissa.split(".");
     const all = whole + part;
     const zeros = /^0*/.exec(all)[0].length;
@@ -54,7 +79,7 @@
     return [padded.slice(0, at), part.padEnd(least, "0")];
   };
   const grouped = (whole, grouping) =>
-    grouping === "false" || (grouping === "min2" && whole.length < 5) ? whole : whole.replace(/\B(?=(\d{3})+$)/g, ",");
+    grouping === "false" || (grouping === "min2" && whole.length < 5) ? [whole] : whole.split(/\B(?=(?:\d{3})+$)/);
 
   class NumberFormat {
     #o;
@@ -65,6 +90,12 @@
       if (style === "currency" && currency === undefined) throw new TypeError("a currency has to be named");
       if (currency !== undefined && !/^[A-Z]{3}$/.test(currency)) throw new RangeError(`${options.currency} is no currency`);
       const unit = options?.unit === undefined ? undefined : String(options.unit);
+      only(options, {
+        numberingSystem: ["latn"], roundingMode: ["halfExpand"], roundingIncrement: [1], roundingPriority: ["auto"],
+        trailingZeroDisplay: ["auto"], currencySign: ["standard"], currencyDisplay: ["symbol", "narrowSymbol", "code"],
+      });
+      const where = locale(locales);
+      if (style === "unit" && where !== "en-US") throw new RangeError(`units are not known here for ${where}, only for en-US`);
       if (style === "unit" && unit === undefined) throw new TypeError("a unit has to be named");
       if (style === "unit" && !unit.split("-per-").every((one) => one in UNITS)) throw new RangeError(`the unit ${unit} is not known here`);
       const cents = style === "currency" ? (WITHOUT_CENTS.includes(currency) ? 0 : 2) : 0;
@@ -76,8 +107,8 @@
       const mostSignificant = digits(options, "maximumSignificantDigits", 1, 21);
       const wanted = options?.useGrouping;
       this.#o = {
-        locale: locale(locales), numberingSystem: "latn", style, notation, currency, unit,
-        currencyDisplay: pick(options, "currencyDisplay", ["symbol", "narrowSymbol", "code", "name"], "symbol"),
+        locale: where, numberingSystem: "latn", style, notation, currency, unit,
+        currencyDisplay: pick(options, "currencyDisplay", ["symbol", "narrowSymbol", "code"], "symbol"),
         unitDisplay: pick(options, "unitDisplay", ["short", "narrow", "long"], "short"),
         compactDisplay: pick(options, "compactDisplay", ["short", "long"], "short"),
         signDisplay: pick(options, "signDisplay", ["auto", "always", "never", "exceptZero", "negative"], "auto"),
@@ -90,8 +121,8 @@
         isPlainCompact: notation === "compact" && least === undefined && most === undefined && leastSignificant === undefined && mostSignificant === undefined,
       };
     }
-    format = (value) => this.#parts(typeof value === "bigint" ? value : Number(value));
-    formatToParts(value) { return [{ type: "literal", value: this.format(value) }]; }
+    format = (value) => joined(this.formatToParts(value));
+    formatToParts(value) { return this.#parts(typeof value === "bigint" ? value : Number(value)); }
     formatRange(from, to) { return `${this.format(from)}–${this.format(to)}`; }
     // Rounded as the options say.
     #rounded(number) {
@@ -118,67 +149,85 @@
       const o = this.#o;
       const isFinite = typeof value === "bigint" || Number.isFinite(value);
       let { isNegative } = isFinite ? decimal(value) : { isNegative: value < 0 };
-      let text = Number.isNaN(value) ? "NaN" : "∞";
-      let suffix = "";
+      const parts = [Number.isNaN(value) ? { type: "nan", value: "NaN" } : { type: "infinity", value: "∞" }];
       let isZero = Number.isNaN(value);
       if (isFinite) {
         let number = decimal(value);
+        let step = 0;
         if (o.style === "percent" && number.digits !== "") number.point += 2;
-        let exponent = "";
         if (o.notation === "compact") {
-          const [found, by] = this.#stepped(number, (point) => Math.min(Math.max(Math.floor((point - 1) / 3), 0), 4) * 3);
-          number = found;
-          suffix = by === 0 ? "" : COMPACT[by / 3 - 1][o.compactDisplay === "long" ? 1 : 0];
+          [number, step] = this.#stepped(number, (point) => Math.min(Math.max(Math.floor((point - 1) / 3), 0), 4) * 3);
         } else if (o.notation !== "standard") {
           const every = o.notation === "engineering" ? 3 : 1;
-          const [found, by] = number.digits === "" ? [number, 0] : this.#stepped(number, (point) => Math.floor((point - 1) / every) * every);
-          number = found;
-          exponent = `E${by}`;
+          if (number.digits !== "") [number, step] = this.#stepped(number, (point) => Math.floor((point - 1) / every) * every);
         } else {
           number = this.#rounded(number);
         }
         isZero = /^0*$/.test(number.digits);
         const [whole, part] = written(number, this.#least(number));
-        text = grouped(whole.padStart(o.minimumIntegerDigits, "0"), o.useGrouping) + (part === "" ? "" : `.${part}`) + exponent;
+        const groups = grouped(whole.padStart(o.minimumIntegerDigits, "0"), o.useGrouping);
+        parts.length = 0;
+        groups.forEach((group, at) => {
+          if (at > 0) parts.push({ type: "group", value: "," });
+          parts.push({ type: "integer", value: group });
+        });
+        if (part !== "") parts.push({ type: "decimal", value: "." }, { type: "fraction", value: part });
+        if (o.notation === "compact" && step > 0) {
+          const [short, long, british] = COMPACT[step / 3 - 1];
+          const isLong = o.compactDisplay === "long";
+          if (isLong) parts.push({ type: "literal", value: " " });
+          parts.push({ type: "compact", value: isLong ? long : o.locale === "en-GB" ? british : short });
+        } else if (o.notation === "scientific" || o.notation === "engineering") {
+          parts.push({ type: "exponentSeparator", value: "E" });
+          if (step < 0) parts.push({ type: "exponentMinusSign", value: "-" });
+          parts.push({ type: "exponentInteger", value: String(Math.abs(step)) });
+        }
       }
       const minus = isNegative ? "-" : "";
-      const sign = { auto: minus, always: minus || "+", never: "", exceptZero: isZero ? "" : minus || "+", negative: isZero ? "" : minus };
-      return sign[o.signDisplay] + this.#unit(text, suffix);
+      const sign = { auto: minus, always: minus || "+", never: "", exceptZero: isZero ? "" : minus || "+", negative: isZero ? "" : minus }[o.signDisplay];
+      const all = this.#unit(parts);
+      if (sign !== "") all.unshift({ type: sign === "-" ? "minusSign" : "plusSign", value: sign });
+      return all;
     }
-    #unit(number, suffix) {
+    // With what is counted.
+    #unit(parts) {
       const o = this.#o;
-      const text = number + suffix;
-      const isOne = text === "1";
-      if (o.style === "percent") return `${text}%`;
+      const isOne = joined(parts) === "1";
+      if (o.style === "percent") return [...parts, { type: "percentSign", value: "%" }];
       if (o.style === "currency") {
-        const space = /^\d/.test(text) ? "\u00a0" : "";
-        if (o.currencyDisplay === "code" || !(o.currency in SYMBOLS)) return o.currency + space + text;
-        if (o.currencyDisplay === "name") return `${text} ${o.currency}`;
-        const symbol = SYMBOLS[o.currency];
-        return (o.currencyDisplay === "narrowSymbol" ? symbol.replace(/^[A-Z]+(?=\W)/, "") : symbol) + text;
+        const own = { ...SYMBOLS, ...ELSEWHERE[o.locale] };
+        const isWord = o.currencyDisplay === "code" || !Object.hasOwn(own, o.currency);
+        const sign = isWord ? o.currency : o.currencyDisplay === "narrowSymbol" ? own[o.currency].replace(/^[A-Z]+(?=\W)/, "") : own[o.currency];
+        const currency = { type: "currency", value: sign };
+        return isWord && parts[0].type === "integer" ? [currency, { type: "literal", value: "\u00a0" }, ...parts] : [currency, ...parts];
       }
-      if (o.style !== "unit") return text;
+      if (o.style !== "unit") return parts;
       const [unit, per] = o.unit.split("-per-");
       if (o.unitDisplay === "long") {
         const many = { foot: "feet", inch: "inches", celsius: "degrees Celsius", fahrenheit: "degrees Fahrenheit", percent: "percent" };
-        const name = isOne ? unit : many[unit] ?? `${unit}s`;
-        return `${text} ${name}${per ? ` per ${per}` : ""}`;
+        const one = { celsius: "degree Celsius", fahrenheit: "degree Fahrenheit" };
+        const name = isOne ? one[unit] ?? unit : many[unit] ?? `${unit}s`;
+        return [...parts, { type: "literal", value: " " }, { type: "unit", value: `${name}${per ? ` per ${per}` : ""}` }];
       }
-      const name = UNITS[unit] + (!isOne && PLURAL.includes(unit) ? "s" : "");
+      const isNarrow = o.unitDisplay === "narrow";
+      const short = UNITS[unit] + (!isOne && PLURAL.includes(unit) ? "s" : "");
+      const name = isNarrow ? NARROW[unit] ?? UNITS[unit] : short;
       const below = per ? `/${{ second: "s", hour: "h", minute: "min" }[per] ?? UNITS[per]}` : "";
-      return `${text}${WITHOUT_SPACE.includes(unit) || o.unitDisplay === "narrow" ? "" : " "}${name}${below}`;
+      const whole = { type: "unit", value: o.unit === "mile-per-hour" ? "mph" : name + below };
+      return WITHOUT_SPACE.includes(unit) || isNarrow ? [...parts, whole] : [...parts, { type: "literal", value: " " }, whole];
     }
     resolvedOptions() {
       const { leastSignificant, mostSignificant, isPlainCompact, ...shown } = this.#o;
       return Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined));
     }
-    static supportedLocalesOf(locales) { return [locales ?? []].flat().filter((one) => /^en\b/.test(String(one))); }
+    static supportedLocalesOf = supported();
   }
 
   class PluralRules {
     #type;
+    #locale;
     constructor(locales, options) {
-      locale(locales);
+      this.#locale = locale(locales);
       this.#type = pick(options, "type", ["cardinal", "ordinal"], "cardinal");
     }
     select(value) {
@@ -190,83 +239,73 @@
       if (last === 3 && two !== 13) return "few";
       return "other";
     }
-    resolvedOptions() { return { locale: "en-US", type: this.#type }; }
+    resolvedOptions() { return { locale: this.#locale, type: this.#type }; }
+    static supportedLocalesOf = supported();
   }
 
   class ListFormat {
     #o;
     constructor(locales, options) {
-      locale(locales);
       this.#o = {
+        locale: locale(locales),
         type: pick(options, "type", ["conjunction", "disjunction", "unit"], "conjunction"),
         style: pick(options, "style", ["long", "short", "narrow"], "long"),
       };
     }
-    format(list) {
+    format(list) { return joined(this.formatToParts(list)); }
+    formatToParts(list) {
       const all = [...list];
       for (const one of all) if (typeof one !== "string") throw new TypeError("a list of texts is needed");
-      if (all.length < 2) return all.join("");
-      const { type, style } = this.#o;
-      if (type === "unit") return all.join(style === "narrow" ? " " : ", ");
-      const word = type === "disjunction" ? "or" : style === "short" ? "&" : style === "narrow" ? "" : "and";
-      const last = all.pop();
-      if (word === "") return `${all.join(", ")}, ${last}`;
-      return all.length === 1 ? `${all[0]} ${word} ${last}` : `${all.join(", ")}, ${word} ${last}`;
+      const { locale: where, type, style } = this.#o;
+      const isUs = where === "en-US";
+      const and = style === "short" && isUs ? "&" : "and";
+      const word = type === "disjunction" ? "or" : type === "unit" || style === "narrow" ? "" : and;
+      const plain = type === "unit" && style === "narrow" ? " " : ", ";
+      // A comma before the last word is an American's.
+      const last = word === "" ? plain : all.length === 2 || !isUs ? ` ${word} ` : `, ${word} `;
+      return all.flatMap((value, at) => {
+        const element = { type: "element", value };
+        return at === 0 ? [element] : [{ type: "literal", value: at === all.length - 1 ? last : plain }, element];
+      });
     }
-    resolvedOptions() { return { locale: "en-US", ...this.#o }; }
+    resolvedOptions() { return { ...this.#o }; }
+    static supportedLocalesOf = supported();
   }
 
   const SPANS = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
   const WORDS = { "day 0": "today", "day 1": "tomorrow", "day -1": "yesterday", "second 0": "now" };
   class RelativeTimeFormat {
     #numeric;
+    #locale;
     constructor(locales, options) {
-      locale(locales);
+      this.#locale = locale(locales);
       this.#numeric = pick(options, "numeric", ["always", "auto"], "always");
+      only(options, { style: ["long"], numberingSystem: ["latn"] });
     }
-    format(value, unit) {
+    format(value, unit) { return joined(this.formatToParts(value, unit)); }
+    formatToParts(value, unit) {
       const span = String(unit).replace(/s$/, "");
       if (!SPANS.includes(span)) throw new RangeError(`${unit} is no span of time`);
       const number = Number(value);
       if (!Number.isFinite(number)) throw new RangeError("a finite number is needed");
       if (this.#numeric === "auto") {
-        const word = WORDS[`${span} ${number}`];
-        if (word) return word;
-        if (number === 0) return `this ${span}`;
-        if (Math.abs(number) === 1 && !["second", "minute", "hour"].includes(span)) return `${number > 0 ? "next" : "last"} ${span}`;
+        const isSoon = Math.abs(number) === 1 && !["second", "minute", "hour"].includes(span);
+        const word = WORDS[`${span} ${number}`] ?? (number === 0 ? `this ${span}` : isSoon ? `${number > 0 ? "next" : "last"} ${span}` : undefined);
+        if (word) return [{ type: "literal", value: word }];
       }
-      const shown = `${new NumberFormat().format(Math.abs(number))} ${span}${Math.abs(number) === 1 ? "" : "s"}`;
-      return number < 0 || Object.is(number, -0) ? `${shown} ago` : `in ${shown}`;
+      const parts = new NumberFormat().formatToParts(Math.abs(number)).map((part) => ({ ...part, unit: span }));
+      const after = ` ${span}${Math.abs(number) === 1 ? "" : "s"}`;
+      return number < 0 || Object.is(number, -0)
+        ? [...parts, { type: "literal", value: `${after} ago` }]
+        : [{ type: "literal", value: "in " }, ...parts, { type: "literal", value: after }];
     }
-    resolvedOptions() { return { locale: "en-US", numeric: this.#numeric, style: "long" }; }
-  }
-
-  class Collator {
-    #numeric;
-    #base;
-    constructor(locales, options) {
-      locale(locales);
-      this.#numeric = Boolean(options?.numeric);
-      this.#base = ["base", "accent"].includes(options?.sensitivity);
-    }
-    compare = (left, right) => {
-      const key = (text) => (this.#base ? String(text).toLowerCase() : String(text));
-      if (!this.#numeric) return key(left).localeCompare(key(right));
-      const pieces = (text) => key(text).match(/\d+|\D+/g) ?? [];
-      const [a, b] = [pieces(left), pieces(right)];
-      for (let at = 0; at < Math.min(a.length, b.length); at += 1) {
-        const both = /^\d/.test(a[at]) && /^\d/.test(b[at]);
-        const order = both ? Number(a[at]) - Number(b[at]) : a[at].localeCompare(b[at]);
-        if (order !== 0) return order < 0 ? -1 : 1;
-      }
-      return Math.sign(a.length - b.length);
-    };
-    resolvedOptions() { return { locale: "en-US", numeric: this.#numeric }; }
+    resolvedOptions() { return { locale: this.#locale, numeric: this.#numeric, style: "long", numberingSystem: "latn" }; }
+    static supportedLocalesOf = supported();
   }
 
   const called = (Class) => new Proxy(Class, { apply: (_, __, values) => new Class(...values) });
   globalThis.Intl = {
-    NumberFormat: called(NumberFormat), PluralRules, ListFormat, RelativeTimeFormat, Collator: called(Collator),
+    NumberFormat: called(NumberFormat), PluralRules, ListFormat, RelativeTimeFormat,
     getCanonicalLocales: (locales) => [locales ?? []].flat().map(String),
   };
   Object.defineProperty(Intl, Symbol.toStringTag, { value: "Intl", configurable: true });

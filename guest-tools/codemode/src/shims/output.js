@@ -15,8 +15,17 @@
   };
   // These are nothing as JSON, or not what they are.
   const isSpecial = (value) =>
-    value instanceof Error || value instanceof Map || value instanceof Set || value instanceof RegExp ||
-    value instanceof Date || value instanceof ArrayBuffer || ArrayBuffer.isView(value);
+    value instanceof Error || value instanceof Map || value instanceof Set || value instanceof RegExp || value instanceof Date ||
+    value instanceof ArrayBuffer || ArrayBuffer.isView(value) || value instanceof URLSearchParams || isIterator(value);
+  const isIterator = (value) => {
+    const tag = value[Symbol.toStringTag];
+    return typeof tag === "string" && /(Iterator|Generator|Iterator Helper)$/.test(tag) && typeof value.next === "function";
+  };
+  // It is empty as JSON, and not for the reason that nothing is in it.
+  const hides = (value) => {
+    const prototype = Object.getPrototypeOf(value);
+    return Object.keys(value).length > 0 || (prototype !== Object.prototype && prototype !== null);
+  };
   const inside = (_, value) => {
     if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
     if (typeof value === "bigint") return `${value}n`;
@@ -32,17 +41,37 @@
     if (isSpecial(value)) return plainly(value);
     try {
       const compact = stringify(value, inside);
-      if (compact === undefined) return plainly(value);
+      if (compact === undefined || (compact === "{}" && (value === tools || hides(value)))) return plainly(value);
       if (compact.length > INDENTED) return compact;
       const indented = stringify(value, inside, 2);
       return indented.length > INDENTED ? compact : indented;
     } catch (error) {
-      if (error instanceof Waiting) throw new TypeError(AWAIT);
+      if (error instanceof Waiting) throw new TypeError(shared.promiseIn(value, "value") ?? AWAIT);
       return plainly(value);
     }
   };
 
-  globalThis.text = { text(value) { native.text(shared.shown(value)); } }.text;
+  const isPicture = (value) => {
+    try {
+      return typeof value === "object" && value !== null && value.type === "image" && typeof value.data === "string" && typeof value.mimeType === "string";
+    } catch {
+      return false;
+    }
+  };
+  // Shows what is a picture, or a list of them, as one, and gives what else there is to say; nothing if that was all.
+  shared.said = (value) => {
+    const isList = Array.isArray(value) && value.length > 0 && value.length <= 100 && value.every(isPicture);
+    if (!isList && !isPicture(value)) return shared.shown(value);
+    const all = isList ? value : [value];
+    for (const one of all) for (const picture of Array.isArray(one.images) ? one.images : [one]) image(picture);
+    const texts = all.map((one) => one.text).filter((text) => typeof text === "string" && text !== "");
+    return texts.length > 0 ? texts.join("\n").toWellFormed() : undefined;
+  };
+
+  globalThis.text = { text(value) {
+    const said = shared.said(value);
+    if (said !== undefined) native.text(said);
+  } }.text;
   globalThis.exit = { exit() { native.exit(); } }.exit;
 
   const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -67,15 +96,13 @@
   globalThis.image = { image(value) {
     const [type, data] = parts(value);
     if (!TYPES.includes(type)) refuse(`shows ${TYPES.join(", ")}, not ${type}`);
-    const wrong = native.image(type, data.toWellFormed());
+    const wrong = native.image(data.toWellFormed());
     if (wrong) refuse(`can not show it: ${wrong}`);
   } }.image;
 
   // More of the console.
   const { log, debug } = console;
-  console.group = log;
-  console.groupCollapsed = log;
-  console.groupEnd = () => {};
+  console.groupCollapsed = console.group;
   const counts = new Map();
   console.count = (label = "default") => {
     counts.set(label, (counts.get(label) ?? 0) + 1);

@@ -1,41 +1,17 @@
 // `tools`, and looking for what there is.
 (native, shared) => {
   const { stringify, parse } = JSON;
-  const { here, from, kind, NotFoundError } = shared;
+  const { here, from, kind, culprit, NotFoundError } = shared;
   const { ToolError } = globalThis;
-  const LOOKED_AT = 10000;
 
-  // Where JSON ends in these values; none if it does not.
-  const culprit = (value, path, above, count) => {
-    if (typeof value === "bigint") return `${path} is a BigInt`;
-    if (typeof value !== "object" || value === null || (count.left -= 1) < 0) return undefined;
-    if (above.includes(value)) return `${path} is one of the objects that it is in`;
-    for (const key of Object.keys(value)) {
-      const property = Object.getOwnPropertyDescriptor(value, key);
-      if (!property || !("value" in property)) continue;
-      const found = culprit(property.value, Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`, [...above, value], count);
-      if (found) return found;
-    }
-    return undefined;
-  };
   const serialised = (name, args) => {
     if (args === undefined) return "{}";
     if (typeof args !== "object" || args === null || Array.isArray(args)) {
       throw new TypeError(`the tool ${name} takes one object, not ${kind(args)}`);
     }
-    let json;
-    try {
-      json = stringify(args);
-    } catch (error) {
-      let found;
-      try {
-        found = culprit(args, "arguments", [], { left: LOOKED_AT });
-      } catch {
-        // What the script throws while it is looked at is no better than what it threw before.
-      }
-      if (found) throw new TypeError(`the arguments of ${name} can not be written as JSON: ${found}`);
-      throw error;
-    }
+    const found = culprit(args, "arguments");
+    if (found) throw new TypeError(`the arguments of ${name} can not be written as JSON: ${found}`);
+    const json = stringify(args);
     if (typeof json !== "string" || json[0] !== "{") {
       throw new TypeError(`the arguments of ${name} are no object as JSON`);
     }
@@ -104,6 +80,13 @@
   let all;
   lazy("ALL_TOOLS", () => (all ??= Object.freeze(parse(native.all()).map(Object.freeze))));
 
+  // What `import()` of a script calls.
+  const __import = async (specifier) => {
+    const stack = here();
+    throw from(stack, new TypeError(native.noModule(`${specifier}`.toWellFormed())));
+  };
+  Object.defineProperty(globalThis, "__import", { value: __import, enumerable: false, configurable: true });
+
   const MOST = 100;
   const name = (value, what) => {
     if (typeof value !== "string" || value === "") throw new TypeError(`${what} takes a name, not ${kind(value)}`);
@@ -124,7 +107,7 @@
   };
   globalThis.describeTool = async (wanted) => {
     const stack = here();
-    const given = typeof wanted === "function" ? wanted.name : name(wanted, "describeTool");
+    const given = name(typeof wanted === "function" ? wanted.name : wanted, "describeTool");
     const found = native.find(given);
     if (!found) throw from(stack, new NotFoundError(native.missing(given), given, "not-found"));
     return settled(await native.describe(found[0]), found[0], stack);

@@ -1,6 +1,9 @@
 // Freezes the built-in objects. Scripts share them, and one must not change what another one calls.
 () => {
+  const own = globalThis.__atoll?.hidden ?? [];
   delete globalThis.__atoll;
+  // It would hand out every function on the stack, and with them what built-in objects keep for themselves.
+  if (!delete Error.prepareStackTrace) Object.defineProperty(Error, "prepareStackTrace", { value: undefined });
 
   // An object can not get a property that its frozen prototype has, unless that is an accessor. Scripts do give
   // their errors a `name` and their objects a `toString`, so these become accessors.
@@ -49,11 +52,16 @@
     Object.getPrototypeOf(new Set()[Symbol.iterator]()),
     Object.getPrototypeOf(""[Symbol.iterator]()),
     Object.getPrototypeOf("".matchAll(/a/g)),
+    Object.getPrototypeOf([].values().map(() => 0)),
+    Object.getPrototypeOf(Iterator.from({ next() {} })),
+    ...own,
   ];
   for (const key of Reflect.ownKeys(globalThis)) {
     const property = Object.getOwnPropertyDescriptor(globalThis, key);
     if (key === "globalThis") continue;
     freeze(property.value);
+    freeze(property.get);
+    freeze(property.set);
     if (property.configurable && "value" in property) {
       define(globalThis, key, { ...property, writable: false, configurable: false });
     }

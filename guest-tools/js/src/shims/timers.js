@@ -1,8 +1,18 @@
 // Timers over sleeps of the host.
 (native) => {
+  // What a callback throws nobody can catch.
+  const guarded = (what, run, values) => () => {
+    try {
+      run(...values);
+    } catch (error) {
+      native.uncaught(what, error);
+    }
+  };
   const start = (repeat) => (run, delay = 0, ...values) => {
     if (typeof run !== "function") throw new TypeError("a timer needs a function to call");
-    return native.startTimer(() => void run(...values), Number(delay) || 0, repeat);
+    const id = native.startTimer(guarded("a timer", run, values), Number(delay) || 0, repeat);
+    if (id === 0) throw new RangeError(`there are ${native.mostTimers} timers, and no more at once`);
+    return id;
   };
   const stop = (id) => {
     if (Number.isInteger(id) && id > 0) native.stopTimer(id);
@@ -11,4 +21,9 @@
   globalThis.setInterval = start(true);
   globalThis.clearTimeout = stop;
   globalThis.clearInterval = stop;
+  const queue = globalThis.queueMicrotask;
+  globalThis.queueMicrotask = { queueMicrotask(run) {
+    if (typeof run !== "function") throw new TypeError("a microtask needs a function to call");
+    queue(guarded("a microtask", run, []));
+  } }.queueMicrotask;
 }

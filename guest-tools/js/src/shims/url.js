@@ -258,11 +258,58 @@
       return Object.hasOwn(PORTS, protocol) && protocol !== "file:" ? `${protocol}//${this.host}` : "null";
     }
     get protocol() { return this.#url.protocol; }
+    set protocol(value) {
+      const [, scheme] = /^([a-zA-Z][a-zA-Z\d+.-]*):?/.exec(String(value)) ?? [];
+      if (scheme === undefined) return;
+      const protocol = `${scheme.toLowerCase()}:`;
+      const isSpecial = (one) => Object.hasOwn(PORTS, one);
+      const { protocol: own, username, password, port, hostname } = this.#url;
+      if (isSpecial(protocol) !== isSpecial(own)) return;
+      if (protocol === "file:" && (username || password || port)) return;
+      if (own === "file:" && hostname === "") return;
+      this.#url.protocol = protocol;
+      if (port === PORTS[protocol]) this.#url.port = "";
+    }
+    // Without a host there is nobody to be, and no port.
+    get #isBare() { return !this.#url.hostname || this.#url.protocol === "file:"; }
     get username() { return this.#url.username; }
+    set username(value) { if (!this.#isBare) this.#url.username = percent(String(value), USER); }
     get password() { return this.#url.password; }
+    set password(value) { if (!this.#isBare) this.#url.password = percent(String(value), USER); }
     get host() { return (this.#url.hostname ?? "") + (this.#url.port && `:${this.#url.port}`); }
+    set host(value) {
+      if (this.#url.opaque !== null) return;
+      const [, host, port] = /^(\[[^\]]*\]|[^:/?#\\]*)(?::(\d*))?/.exec(String(value));
+      if (this.#takeHost(host) && port !== undefined && port !== "" && !this.#isBare) this.port = port;
+    }
     get hostname() { return this.#url.hostname ?? ""; }
+    set hostname(value) {
+      if (this.#url.opaque !== null) return;
+      const [host] = /^(\[[^\]]*\]|[^:/?#\\]*)/.exec(String(value));
+      if (String(value)[host.length] !== ":") this.#takeHost(host);
+    }
+    // What is no host leaves the one that is there.
+    #takeHost(host) {
+      const special = Object.hasOwn(PORTS, this.#url.protocol);
+      const { username, password, port, protocol } = this.#url;
+      if (host === "" && ((special && protocol !== "file:") || username || password || port)) return false;
+      try {
+        const found = host === "" ? "" : hostOf(host, special, host);
+        this.#url.hostname = protocol === "file:" && found === "localhost" ? "" : found;
+        return true;
+      } catch {
+        return false;
+      }
+    }
     get port() { return this.#url.port; }
+    set port(value) {
+      if (this.#isBare) return;
+      const text = String(value);
+      const [digits] = /^\d*/.exec(text);
+      if (text !== "" && digits === "") return;
+      if (digits !== "" && Number(digits) > 65535) return;
+      this.#url.port = digits === "" || String(Number(digits)) === PORTS[this.#url.protocol] ? "" : String(Number(digits));
+    }
     get pathname() {
       const { opaque, path } = this.#url;
       return opaque ?? path.map((segment) => `/${segment}`).join("");

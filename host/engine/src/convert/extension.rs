@@ -80,7 +80,7 @@ pub(crate) fn event_to_wit(event: Event) -> extension::Event {
                 call: call_to_wit(call),
                 content: content.into_iter().map(content_to_wit).collect(),
                 details: details.map(|value| value.to_string()),
-                structured: structured.map(|value| value.to_string()),
+                structured: structured.map(|data| data.text().to_owned()),
                 is_error,
                 usage: usage.as_ref().map(usage_to_wit),
             })

@@ -7,27 +7,39 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use super::SUITE;
 use super::closure::{Dependencies, parse_depends};
 use crate::process;
 
 /// The keyring that knows the keys of coming releases too.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// What is fetched of a suite.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// Packages to run.
+    Binary,
+    /// What they are built from.
+    Source,
+}
+
 /// An apt that shares nothing with the system's but its settings for reaching servers.
-pub(super) struct Apt {
+pub(crate) struct Apt {
     config: PathBuf,
 }
 
 impl Apt {
-    pub(super) fn new(work: &Path, mirror: &str, architecture: &str) -> Result<Self> {
+    pub(crate) fn new(work: &Path, mirror: &str, suite: &str, kind: Kind, architecture: &str) -> Result<Self> {
         let home = work.join("apt");
         for directory in ["state/lists/partial", "cache/archives/partial", "etc"] {
             fs::create_dir_all(home.join(directory))?;
         }
         fs::write(home.join("status"), "")?;
         let signed_by = if Path::new(KEYRING).is_file() { format!("[signed-by={KEYRING}] ") } else { String::new() };
-        fs::write(home.join("sources.list"), format!("deb {signed_by}{mirror} {SUITE} main\n"))?;
+        let kind = match kind {
+            Kind::Binary => "deb",
+            Kind::Source => "deb-src",
+        };
+        fs::write(home.join("sources.list"), format!("{kind} {signed_by}{mirror} {suite} main\n"))?;
         let system = process::output(Command::new("apt-config").arg("dump"))?;
         let config = home.join("apt.conf");
         fs::write(&config, apt_conf(&home, architecture, &system))?;
@@ -40,7 +52,7 @@ impl Apt {
         command
     }
 
-    pub(super) fn update(&self) -> Result<()> {
+    pub(crate) fn update(&self) -> Result<()> {
         process::output(self.command("apt-get").args(["-q", "-o", "APT::Update::Error-Mode=any", "update"])).map(drop)
     }
 
@@ -59,6 +71,14 @@ impl Apt {
     pub(super) fn download(&self, packages: &BTreeSet<String>, directory: &Path) -> Result<()> {
         process::output(self.command("apt-get").args(["-q", "download"]).args(packages).current_dir(directory))
             .map(drop)
+    }
+
+    /// The archives of a source package, which apt checks and does not unpack.
+    pub(crate) fn download_source(&self, package: &str, directory: &Path) -> Result<()> {
+        process::output(
+            self.command("apt-get").args(["-q", "source", "--download-only", package]).current_dir(directory),
+        )
+        .map(drop)
     }
 }
 

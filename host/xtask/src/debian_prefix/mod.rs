@@ -8,7 +8,7 @@
 //! Limits: Linux with apt and dpkg, on an architecture for which Debian builds the compiler. Build scripts and procedural
 //! macros are linked by the machine's own `cc`.
 
-mod apt;
+pub(crate) mod apt;
 mod closure;
 mod unpack;
 
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apt_sources;
 use crate::process::{self, step};
-use apt::Apt;
+use apt::{Apt, Kind};
 use closure::closure;
 use unpack::unpack;
 
@@ -190,7 +190,7 @@ fn build(
     for mirror in &mirrors {
         let Recipe { what, megabytes, .. } = recipe;
         step(&format!("fetching {what} from {mirror} {SUITE} (once per machine, about {megabytes} MB)"));
-        let apt = Apt::new(work, mirror, architecture)?;
+        let apt = Apt::new(work, mirror, SUITE, Kind::Binary, architecture)?;
         if let Err(error) = apt.update() {
             reasons.push(format!("{mirror}: {error:#}"));
             continue;

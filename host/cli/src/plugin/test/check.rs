@@ -1,7 +1,7 @@
 //! Compares what a step gave with what is expected of it. Each difference is a text for people: what was expected, and
 //! what there is.
 
-use atoll_table::{Content, Error, ToolOutput, extension::Outcome, hooks::ResultPatch, model::DoneReason};
+use atoll_table::{Content, Data, Error, ToolOutput, extension::Outcome, hooks::ResultPatch, model::DoneReason};
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
@@ -141,7 +141,7 @@ impl Done {
                         None => format!("failed: {text}"),
                     };
                 }
-                for (name, data) in [("details", &output.details), ("structured", &output.structured)] {
+                for (name, data) in data_of(output) {
                     if let Some(data) = data
                         && error.is_none()
                     {
@@ -205,6 +205,11 @@ fn lists_differ(key: &str, expected: &[String], actual: &[String]) -> Option<Str
     (!is_same).then(|| format!("`{key}` differs\n{}", difference(&expected.join("\n"), &actual.join("\n"))))
 }
 
+/// What a result has as data, with the names that scenarios have for it.
+fn data_of(output: &ToolOutput) -> [(&'static str, Option<&Value>); 2] {
+    [("details", output.details.as_ref()), ("structured", output.structured.as_ref().map(Data::value))]
+}
+
 fn called(output: &ToolOutput, error: Option<&Error>, expect: &Expect) -> Vec<String> {
     let mut found = Vec::new();
     let text = Content::joined_text(&output.content);
@@ -226,9 +231,8 @@ fn called(output: &ToolOutput, error: Option<&Error>, expect: &Expect) -> Vec<St
         found.push(format!("`is-error` differs\nexpected {}, it is {}", !output.is_error, output.is_error));
     }
     found.extend(expect.text.as_ref().and_then(|expected| text_differs("text", expected, &text)));
-    let data = [("details", &expect.details, &output.details), ("structured", &expect.structured, &output.structured)];
-    for (key, expected, actual) in data {
-        found.extend(expected.as_ref().and_then(|expected| data_differs(key, expected, actual.as_ref())));
+    for ((key, actual), expected) in data_of(output).into_iter().zip([&expect.details, &expect.structured]) {
+        found.extend(expected.as_ref().and_then(|expected| data_differs(key, expected, actual)));
     }
     found
 }

@@ -1,7 +1,7 @@
 //! An event as a scenario describes it.
 
 use atoll_table::{
-    Content, ToolOutput,
+    Content, Data, ToolOutput,
     extension::{Event, EventKind, Input},
     hooks::CallEvent,
     tool::Annotations,
@@ -110,7 +110,7 @@ pub(super) fn event(kind: EventKind, fields: &Map<String, Value>) -> Result<Even
             let output = ToolOutput {
                 content: fields.text.iter().map(Content::text).collect(),
                 details: fields.details.clone(),
-                structured: fields.structured.clone(),
+                structured: fields.structured.clone().map(Data::from),
                 is_error: fields.is_error.unwrap_or_default(),
                 ..ToolOutput::default()
             };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atoll_table::{Content, Error, Invocation, Progress, Tool, ToolOutput, ToolRunner};
+use atoll_table::{Content, Data, Error, Invocation, Progress, Tool, ToolOutput, ToolRunner};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl ToolRunner for FakeTools {
             Ok(ToolOutput {
                 content: vec![Content::text(&fake.text)],
                 details: fake.details.clone(),
-                structured: fake.structured.clone(),
+                structured: fake.structured.clone().map(Data::from),
                 is_error: fake.is_error,
                 ..ToolOutput::default()
             })
