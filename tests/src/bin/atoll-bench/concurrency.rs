@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use atoll_agent::{Pipeline, pipeline::Caller};
 use atoll_caps::{Digest, Effective, Manifest, Pin};
 use atoll_engine::{PluginHost, UserPlugin};
-use atoll_table::{Origin, Table};
+use atoll_table::{Origin, Table, ToolOutput};
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
@@ -114,27 +114,34 @@ async fn callers(pipeline: &Pipeline, rounds: usize, pace: Option<Duration>) -> 
 }
 
 async fn pause(pipeline: &Pipeline, milliseconds: u64) -> anyhow::Result<()> {
-    call(pipeline, "pause", json!({"milliseconds": milliseconds})).await
+    call(pipeline, "pause", json!({"milliseconds": milliseconds})).await.map(drop)
 }
 
-pub(crate) async fn call(pipeline: &Pipeline, tool: &str, arguments: Value) -> anyhow::Result<()> {
+/// Calls a tool, which has to work.
+pub(crate) async fn call(pipeline: &Pipeline, tool: &str, arguments: Value) -> anyhow::Result<ToolOutput> {
     let ready = pipeline.ready(Caller::Person, "bench", tool, arguments).await?;
     let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
     anyhow::ensure!(!done.output.is_error, "the call failed: {:?}", done.output.content);
-    Ok(())
+    Ok(done.output)
 }
 
 async fn pipeline(host: &PluginHost) -> anyhow::Result<Pipeline> {
+    let mut table = Table::new();
+    load(host, &mut table, "nest", include_str!("../../../plugins/nest/plugin.toml")).await?;
+    Ok(Pipeline::new(table))
+}
+
+/// Loads a test plugin and puts its tools into a table.
+pub(crate) async fn load(host: &PluginHost, table: &mut Table, name: &str, manifest: &str) -> anyhow::Result<()> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let file = tests.join("../target/guests/wasm32-wasip2/guest/atoll_test_nest.wasm");
+    let component = format!("atoll_test_{}.wasm", name.replace('-', "_"));
+    let file = tests.join("../target/guests/wasm32-wasip2/guest").join(component);
     let component = host.see_component(&file).context("no test plugins; run `cargo xtask bench`")?;
-    let text = include_str!("../../../plugins/nest/plugin.toml");
-    let manifest = Manifest::parse(text, "nest/plugin.toml")?;
-    let pin = Pin { component: component.digest.clone(), manifest: Digest::of(text.as_bytes()) };
+    let pin = Pin { component: component.digest.clone(), manifest: Digest::of(manifest.as_bytes()) };
+    let manifest = Manifest::parse(manifest, &format!("{name}/plugin.toml"))?;
     let effective = Effective::builtin(&manifest);
     let plugin = host.load_user(UserPlugin { file, component, manifest, effective, pin, origin: Origin::User }).await?;
-    let (tools, runner) = plugin.tools.context("nest brings no tool")?;
-    let mut table = Table::new();
-    table.register("nest", tools, &runner)?;
-    Ok(Pipeline::new(table))
+    let (tools, runner) = plugin.tools.with_context(|| format!("{name} brings no tool"))?;
+    table.register(name, tools, &runner)?;
+    Ok(())
 }

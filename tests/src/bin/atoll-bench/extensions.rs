@@ -14,7 +14,13 @@ use atoll_table::{
 };
 use serde_json::{Value, json};
 
-use crate::{Figure, concurrency::call, extension_life::Built, in_process::resident_mb, median};
+use crate::{
+    Figure,
+    concurrency::call,
+    extension_life::Built,
+    in_process::{Tools, resident_mb, with_small_file},
+    median,
+};
 
 /// Wants to look at calls, and lets them pass.
 pub(crate) struct Looks;
@@ -36,8 +42,10 @@ impl HostFacts for Looks {
 /// How many extensions look at each call in the end.
 const MANY: usize = 10;
 
-/// Measures extensions in this host, and calls of `read` through this pipeline.
-pub(crate) async fn measure(host: &PluginHost, pipeline: &Pipeline, quick: bool) -> anyhow::Result<Vec<Figure>> {
+/// Measures extensions, and calls of `read` beside them.
+pub(crate) async fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let (_folder, Tools { host, pipeline }) = with_small_file().await?;
+    let (host, pipeline) = (&host, &pipeline);
     host.set_services(Services { facts: Some(Arc::new(Looks)), ..Services::default() });
     let extensions = Extensions::new(Arc::new(|failure: &Failure| eprintln!("atoll-bench: {failure:?}")));
     let mut figures = vec![unwanted(&extensions)];

@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 use crate::{
     Figure,
     concurrency::{self, call},
-    extension_life, extensions, median, percentile,
-    tools::Processes,
+    median, percentile,
 };
 
 /// Tools to call, as a session has them.
 pub(crate) struct Tools {
-    host: PluginHost,
-    pipeline: Pipeline,
+    pub(crate) host: PluginHost,
+    pub(crate) pipeline: Pipeline,
 }
 
 impl Tools {
@@ -47,25 +46,22 @@ impl Tools {
 
     /// Calls a tool, which has to work.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> anyhow::Result<()> {
-        concurrency::call(&self.pipeline, name, arguments).await
+        concurrency::call(&self.pipeline, name, arguments).await.map(drop)
     }
 }
 
-/// Measures calls of the built-in tool `read`, then those that do much.
-pub(crate) fn measure(quick: bool, tools: Option<Processes>) -> anyhow::Result<Vec<Figure>> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut figures = runtime.block_on(run(quick))?;
-    if let Some(tools) = tools {
-        figures.extend(runtime.block_on(tools.calls())?);
-    }
-    Ok(figures)
-}
-
-async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
+/// Tools that read in a folder with a small file, which has to be there as long as they are called.
+pub(crate) async fn with_small_file() -> anyhow::Result<(tempfile::TempDir, Tools)> {
     let folder = tempfile::tempdir()?;
     let work = folder.path().canonicalize()?;
     std::fs::write(work.join("small.txt"), "a line of text\n".repeat(64))?;
-    let Tools { host, pipeline } = Tools::load(&work, &["read"]).await?;
+    let tools = Tools::load(&work, &["read"]).await?;
+    Ok((folder, tools))
+}
+
+/// Measures calls of the built-in tool `read`, then of tools that do less.
+pub(crate) async fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let (_folder, Tools { host, pipeline }) = with_small_file().await?;
     let mut figures = Vec::new();
 
     let count = if quick { 300 } else { 3_000 };
@@ -116,13 +112,11 @@ async fn run(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let name = format!("{cycles} instantiate-call-drop cycles: resident memory grows by");
     figures.push(Figure::new(name, growth, "%", cycles).below(5.0));
     figures.extend(concurrency::measure(&host, quick).await?);
-    figures.extend(extensions::measure(&host, &pipeline, quick).await?);
-    figures.extend(extension_life::measure(quick).await?);
     Ok(figures)
 }
 
 async fn read(pipeline: &Pipeline) -> anyhow::Result<()> {
-    call(pipeline, "read", json!({"path": "small.txt"})).await
+    call(pipeline, "read", json!({"path": "small.txt"})).await.map(drop)
 }
 
 /// A built-in plugin's image as the build left it. It is embedded in the program; here it is read from where the

@@ -5,7 +5,9 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program that reports")]
 
+mod codemode;
 mod concurrency;
+mod engines;
 mod extension_life;
 mod extensions;
 mod in_process;
@@ -58,6 +60,72 @@ struct Options {
     quick: bool,
     /// Leave out whole processes.
     calls: bool,
+    /// Only figures of these groups; empty for all.
+    only: Vec<Group>,
+}
+
+/// Figures that can be measured without the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    /// Starts of the program.
+    Start,
+    /// Calls of tools that do little, alone and many at once.
+    Calls,
+    /// Tools for files on much to do.
+    Files,
+    /// What extensions cost.
+    Extensions,
+    /// Scripts that call tools.
+    Codemode,
+}
+
+impl Group {
+    const ALL: [(&str, Self); 5] = [
+        ("start", Self::Start),
+        ("calls", Self::Calls),
+        ("files", Self::Files),
+        ("extensions", Self::Extensions),
+        ("codemode", Self::Codemode),
+    ];
+
+    /// Reads names with commas between them.
+    fn read(names: &str) -> anyhow::Result<Vec<Self>> {
+        let one = |name: &str| {
+            let found = Self::ALL.iter().find(|(known, _)| *known == name.trim()).map(|(_, group)| *group);
+            let known = Self::ALL.map(|(known, _)| known).join(", ");
+            found.with_context(|| format!("there is no group of figures `{name}`; there are {known}"))
+        };
+        names.split(',').map(one).collect()
+    }
+}
+
+impl Options {
+    fn read() -> anyhow::Result<Self> {
+        let mut options = Self { json: false, quick: false, calls: false, only: Vec::new() };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--json" => options.json = true,
+                "--quick" => options.quick = true,
+                "--calls" => options.calls = true,
+                "--only" => {
+                    let names = arguments.next().context("--only takes names of groups, with commas between them")?;
+                    options.only.extend(Group::read(&names)?);
+                }
+                other => anyhow::bail!("unknown argument `{other}`; there are --json, --quick, --calls and --only"),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, group: Group) -> bool {
+        self.only.is_empty() || self.only.contains(&group)
+    }
+
+    /// Whether whole processes of this group are wanted, too.
+    fn wants_processes(&self, group: Group) -> bool {
+        !self.calls && self.wants(group)
+    }
 }
 
 fn main() -> ExitCode {
@@ -75,24 +143,34 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<bool> {
-    let mut options = Options { json: false, quick: false, calls: false };
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--json" => options.json = true,
-            "--quick" => options.quick = true,
-            "--calls" => options.calls = true,
-            other => anyhow::bail!("unknown argument `{other}`; there are --json, --quick and --calls"),
-        }
-    }
-    let mut figures = Vec::new();
-    let mut tools = None;
-    if !options.calls {
+    let options = Options::read()?;
+    let quick = options.quick;
+    let atoll = || {
         let atoll = std::env::var_os("ATOLL_BIN").map(PathBuf::from);
-        let atoll = atoll.context("ATOLL_BIN is not set; run `cargo xtask bench`")?;
-        figures = processes::measure(&atoll, options.quick)?;
-        tools = Some(tools::processes(&atoll, options.quick)?);
+        atoll.context("ATOLL_BIN is not set; run `cargo xtask bench`")
+    };
+    let mut figures = Vec::new();
+    if options.wants_processes(Group::Start) {
+        figures.extend(processes::measure(&atoll()?, quick)?);
     }
-    figures.extend(in_process::measure(options.quick, tools)?);
+    if options.wants_processes(Group::Codemode) {
+        figures.extend(codemode::processes(&atoll()?, quick)?);
+    }
+    let files = options.wants_processes(Group::Files).then(|| tools::processes(&atoll()?, quick)).transpose()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if options.wants(Group::Calls) {
+        figures.extend(runtime.block_on(in_process::measure(quick))?);
+    }
+    if options.wants(Group::Codemode) {
+        figures.extend(runtime.block_on(codemode::measure(quick))?);
+    }
+    if options.wants(Group::Extensions) {
+        figures.extend(runtime.block_on(extensions::measure(quick))?);
+        figures.extend(runtime.block_on(extension_life::measure(quick))?);
+    }
+    if let Some(files) = files {
+        figures.extend(runtime.block_on(files.calls())?);
+    }
     if options.json {
         println!("{}", serde_json::to_string_pretty(&figures)?);
     } else {
