@@ -8,6 +8,7 @@ mod actor;
 mod aot_cache;
 mod approval;
 mod audit;
+mod beside;
 pub mod bindings;
 mod byte_streams;
 mod call;

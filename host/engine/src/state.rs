@@ -23,6 +23,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use crate::{
     approval::Approvals,
     audit::AuditLog,
+    beside::Beside,
     bindings::atoll::plugin::types::ToolOutput as WitOutput,
     call::{Call, Clock, OwnThread},
     config::Ticker,
@@ -229,6 +230,8 @@ pub(crate) struct RunningCall {
     pub(crate) clock: Arc<Clock>,
     /// How many calls are around those that it makes.
     pub(crate) below: u32,
+    /// Where one of the calls that it makes is done; none if all of them have tasks of their own.
+    pub(crate) beside: Option<Beside>,
     /// What it says about its end; none if it is no call of a tool.
     pub(crate) wishes: Option<Arc<Wishes>>,
 }
