@@ -12,6 +12,7 @@ mod beside;
 pub mod bindings;
 mod byte_streams;
 mod call;
+mod code_in_place;
 mod components;
 mod config;
 mod contract_check;
