@@ -24,7 +24,10 @@ fn main() {
         println!("cargo::error=the built-in plugins have not been compiled yet; run `cargo xtask build` first");
         return;
     }
-    let mut source = String::from("pub(crate) static BUILTINS: &[atoll_engine::Builtin] = &[\n");
+    // On pages of their own, so that their code can run where it is.
+    let mut source = String::from(
+        "#[repr(C, align(4096))]\nstruct ImageInPages<T>(T);\n\npub(crate) static BUILTINS: &[atoll_engine::Builtin] = &[\n",
+    );
     for name in &names {
         let file = |extension: &str| folder.join(format!("{name}.{extension}"));
         for extension in ["image", "toml", "json"] {
@@ -37,7 +40,7 @@ fn main() {
         }
         let _ = writeln!(
             source,
-            "    atoll_engine::Builtin {{ name: {name:?}, manifest: include_str!({manifest:?}), image: include_bytes!({image:?}), description: include_str!({description:?}) }},"
+            "    atoll_engine::Builtin {{ name: {name:?}, manifest: include_str!({manifest:?}), image: &ImageInPages(*include_bytes!({image:?})).0, description: include_str!({description:?}) }},"
         );
     }
     source.push_str("];\n");

@@ -43,3 +43,15 @@ pub(crate) fn all() -> impl Iterator<Item = &'static atoll_engine::Builtin> {
 pub(crate) fn by_name(name: &str) -> Option<&'static atoll_engine::Builtin> {
     BUILTINS.iter().find(|builtin| builtin.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_on_pages_of_their_own() {
+        for builtin in BUILTINS {
+            assert_eq!(builtin.image.as_ptr().addr() % 4096, 0, "{}", builtin.name);
+        }
+    }
+}

@@ -16,6 +16,7 @@ use wasmtime::{Engine, component::Component};
 
 use crate::{
     aot_cache::AotCache,
+    code_in_place,
     description::Description,
     scripts::ScriptEngine,
     seen::{self, Identity, SeenComponent},
@@ -173,8 +174,10 @@ impl Components {
 /// # Errors
 /// `failed` if the processor lacks what images rely on.
 pub(crate) fn from_image(engine: &Engine, name: &str, image: &'static [u8]) -> Result<Component, Error> {
+    let in_place = code_in_place::component(engine, image);
     // SAFETY: the bytes were made by the build and are part of this program.
-    unsafe { Component::deserialize(engine, image) }.map_err(|reason| {
+    let loaded = in_place.unwrap_or_else(|| unsafe { Component::deserialize(engine, image) });
+    loaded.map_err(|reason| {
         Error::Failed(format!("the built-in plugin {name} can not be used on this machine: {reason:#}"))
     })
 }

@@ -14,6 +14,7 @@ use std::{
 
 use atoll_caps::MAX_TABLE_ELEMENTS;
 
+use crate::code_in_place::Pages;
 use crate::permits::{
     MAX_CALLS, MAX_LONG_LIVED, MAX_MEMORIES, MAX_NESTED_CALLS, MAX_PREPARING, MAX_TABLES, TABLES_OF_A_PLACE,
 };
@@ -94,6 +95,9 @@ pub fn engine(purpose: Purpose) -> wasmtime::Result<Engine> {
     let mut config = common(purpose)?;
     if purpose == Purpose::Compile {
         return Engine::new(&config);
+    }
+    if cfg!(target_arch = "x86_64") {
+        config.with_custom_code_memory(Some(Arc::new(Pages)));
     }
     config.max_wasm_stack(MAX_WASM_STACK).async_stack_size(ASYNC_STACK);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));

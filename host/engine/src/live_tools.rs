@@ -96,8 +96,15 @@ impl ToolRunner for LiveTools {
                 let (id, below) = (invocation.id.clone(), invocation.depth.saturating_add(1));
                 let (of_call, table) = (Arc::clone(&clock), Some(Arc::clone(&invocation.table)));
                 let said = Arc::clone(&wishes);
-                let of_call =
-                    |wanted| RunningCall { progress, table, wanted, clock: of_call, below, wishes: Some(said) };
+                let of_call = |wanted| RunningCall {
+                    progress,
+                    table,
+                    wanted,
+                    clock: of_call,
+                    below,
+                    beside: None,
+                    wishes: Some(said),
+                };
                 let late =
                     Error::Failed(format!("the extension {} does not end calls that were stopped", context.name));
                 let Order { entry, waiting } = order(&actor, id, of_call, TO_END, late);

@@ -24,6 +24,7 @@ use crate::{
     all_memory::AllMemory,
     approval::Approvals,
     audit::AuditLog,
+    beside::Beside,
     bindings::atoll::plugin::types::ToolOutput as WitOutput,
     call::{Call, Clock, OwnThread},
     config::Ticker,
@@ -231,6 +232,8 @@ pub(crate) struct RunningCall {
     pub(crate) clock: Arc<Clock>,
     /// How many calls are around those that it makes.
     pub(crate) below: u32,
+    /// Where one of the calls that it makes is done; none if all of them have tasks of their own.
+    pub(crate) beside: Option<Beside>,
     /// What it says about its end; none if it is no call of a tool.
     pub(crate) wishes: Option<Arc<Wishes>>,
 }

@@ -11,6 +11,7 @@ use wasmtime::{
 };
 
 use crate::{
+    beside,
     bindings::{
         self,
         atoll::plugin::types::{Error as WitError, Tool as WitTool, ToolOutput as WitOutput},
@@ -109,10 +110,10 @@ impl ToolPlugin {
         let table = Some(Arc::clone(&invocation.table));
         let wishes = Wishes::of(&invocation);
         let said = Some(Arc::clone(&wishes));
-        let running = RunningCall { progress, table, wanted, clock, below, wishes: said };
         let call = convert::invocation_to_wit(&self.context, invocation);
-        let output = self
-            .in_instance(permit, context, async |prepared, _, instance| {
+        let run = |beside| {
+            let running = RunningCall { progress, table, wanted, clock, below, beside: Some(beside), wishes: said };
+            self.in_instance(permit, context, async |prepared, _, instance| {
                 lock(&prepared.running).insert(call.id.clone(), running);
                 let function = instance.get_func(&mut prepared.store, self.call);
                 let function = function.ok_or_else(|| wasmtime::Error::msg("its export `call` is gone"))?;
@@ -122,6 +123,8 @@ impl ToolPlugin {
                 let (Outcome(result),) = prepared.store.run_concurrent(called).await??;
                 Ok(result)
             })
+        };
+        let output = beside::with(run)
             .await
             .and_then(|result| result.map_err(Error::from))
             .map_err(|error| self.context.redacted_error(error))?;

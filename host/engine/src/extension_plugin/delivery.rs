@@ -7,7 +7,7 @@ use std::{
 };
 
 use atoll_table::{
-    Error,
+    Error, Progress,
     extension::{Event, StartReason},
 };
 use tokio::sync::{oneshot, watch};
@@ -74,7 +74,8 @@ pub(crate) fn order(
 
 /// What is known of an event or a command while it runs. `below`: how many calls are around those that it makes.
 pub(crate) fn running(below: u32, clock: &Arc<Clock>, wanted: watch::Receiver<()>) -> RunningCall {
-    RunningCall { progress: Arc::new(|_, _| {}), table: None, wanted, clock: Arc::clone(clock), below, wishes: None }
+    let progress: Progress = Arc::new(|_, _| {});
+    RunningCall { progress, table: None, wanted, clock: Arc::clone(clock), below, beside: None, wishes: None }
 }
 
 impl Entry {

@@ -13,6 +13,7 @@ use wasmtime::component::Accessor;
 use super::{Answer, Host, caller, contract};
 use crate::{
     audit::Verdict,
+    beside::Beside,
     call::{Clock, Use},
     convert,
     state::{PluginContext, PluginState, lock},
@@ -28,6 +29,8 @@ struct Access {
     clock: Arc<Clock>,
     /// Closed once nobody does.
     wanted: Option<watch::Receiver<()>>,
+    /// Where one of its calls is done at a time.
+    beside: Option<Beside>,
 }
 
 /// The table as what runs as `parent` may use it. Without a name: as an extension may of its own accord, and else as the
@@ -52,7 +55,7 @@ impl PluginState {
                 // Somewhere below all it carries out: so calls that handlers of theirs make again end some time.
                 let below = running.values().map(|call| call.below).max().unwrap_or(0);
                 let clock = Arc::clone(&state.call.clock);
-                return Ok(Access { table: tables(&state.plugin, None, below)?, clock, wanted: None });
+                return Ok(Access { table: tables(&state.plugin, None, below)?, clock, wanted: None, beside: None });
             }
             None if running.len() == 1 => running.values_mut().next(),
             None => None,
@@ -68,7 +71,8 @@ impl PluginState {
                 Arc::clone(call.table.insert(table))
             }
         };
-        Ok(Access { table, clock: Arc::clone(&call.clock), wanted: Some(call.wanted.clone()) })
+        let (clock, beside) = (Arc::clone(&call.clock), call.beside.clone());
+        Ok(Access { table, clock, wanted: Some(call.wanted.clone()), beside })
     }
 }
 
@@ -108,12 +112,16 @@ fn summary(found: atoll_table::describe::Summary) -> contract::table::Summary {
     }
 }
 
-/// Makes a call in a task of its own, for an instance can not be run inside of the poll of another one. Dropped: the
-/// call ends.
+/// Makes a call beside the one that makes it, or in a task of its own, for an instance can not be run inside of the poll of
+/// another one. Dropped: the call ends.
 async fn nested(
     clock: Arc<Clock>,
+    beside: Option<Beside>,
     call: impl Future<Output = Result<ToolOutput, Error>> + Send + 'static,
 ) -> Result<ToolOutput, Error> {
+    if let Some(place) = beside.and_then(|beside| beside.place()) {
+        return place.run(clock.above(call)).await?;
+    }
     let mut task = JoinSet::new();
     task.spawn(clock.above(call));
     match task.join_next().await {
@@ -257,7 +265,7 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
         let plugin = caller(accessor);
         let call = async {
             check(&plugin, &[&name, &arguments])?;
-            let Access { table, clock, wanted } = table(accessor, parent_id.as_deref())?;
+            let Access { table, clock, wanted, beside } = table(accessor, parent_id.as_deref())?;
             let arguments = serde_json::from_str(&arguments)
                 .map_err(|error| Error::InvalidArguments(format!("the arguments are not JSON: {error}")))?;
             // What a call was given is kept and shown.
@@ -274,7 +282,7 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let output = tokio::select! {
                 biased;
                 () = unwanted(wanted) => return Err(nobody_waits()),
-                output = nested(clock, call) => output?,
+                output = nested(clock, beside, call) => output?,
             };
             let output = convert::output_to_wit(output);
             plugin.check_bytes(convert::output_size(&output))?;
