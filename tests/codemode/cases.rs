@@ -240,7 +240,7 @@ fn pictures_of_tools_are_shown() {
     };
     assert_eq!(
         (kinds(6), said(&results[6]).contains("a dot")),
-        (vec![json!("text"), json!("image"), json!("text")], true)
+        (vec![json!("text"), json!("image"), json!("text"), json!("text")], true)
     );
     assert_eq!(kinds(7).iter().filter(|kind| **kind == "image").count(), 2, "{results:#?}");
     assert_eq!(results[8]["content"][1]["mimeType"], "image/png", "it is what its bytes are: {results:#?}");
@@ -254,7 +254,7 @@ fn what_is_not_waited_for_is_finished_or_named() {
             "--- text 1 of 2 ---\nfirst\n--- text 2 of 2 ---\n1",
         ),
         (
-            "setTimeout(() => text('late'), 20); setInterval(() => {}, 5);",
+            "setTimeout(() => text('late'), 20); setInterval(() => {}, 5); return",
             "(no output; use `return` or `text()`)\n2 timers were not waited for: `await new Promise((done) => setTimeout(done, 100))` waits.",
         ),
         (
@@ -271,7 +271,7 @@ fn what_is_not_waited_for_is_finished_or_named() {
         ),
         (
             "text('on');\nsetTimeout(() => { null.x }, 1);\nqueueMicrotask(() => { throw new RangeError('far') });\nawait new Promise((done) => setTimeout(done, 20))",
-            "on\nThe callback of a microtask failed (line 3:34): RangeError: far\n  2 | setTimeout(() => { null.x }, 1);\n> 3 | queueMicrotask(() => { throw new RangeError('far') });\n    |                                  ^\nThe callback of a timer failed (line 2:19): TypeError: cannot read property 'x' of null\n  1 | text('on');\n> 2 | setTimeout(() => { null.x }, 1);\n    |                   ^",
+            "on\nThe callback of a microtask failed (line 3:34): RangeError: far\n  2 | setTimeout(() => { null.x }, 1);\n> 3 | queueMicrotask(() => { throw new RangeError('far') });\n    |                                  ^\nThe callback of a timer failed (line 2:20): TypeError: cannot read property 'x' of null\n  1 | text('on');\n> 2 | setTimeout(() => { null.x }, 1);\n    |                    ^",
         ),
         ("const p = Promise.reject(new Error('late')); await 0; try { await p } catch { text('caught') }", "caught"),
         (

@@ -37,10 +37,8 @@ fn a_script_that_takes_too_long_is_ended_with_what_it_said() {
 #[test]
 fn what_the_host_ends_leaves_what_was_said() {
     let sandbox = with_tools();
-    let scripts = [
-        "await tools.echo({}); text('before'); 'a'.repeat(1 << 26).replaceAll('a', 'bb'.repeat(100)).length",
-        "text('before'); for (let i = 0; i < 256; i += 1) tools.say({ a: 'x'.repeat(20 << 20) + i }); await new Promise(() => {})",
-    ];
+    let scripts =
+        ["await tools.echo({}); text('before'); 'a'.repeat(1 << 26).replaceAll('a', 'bb'.repeat(100)).length"];
     for (script, result) in scripts.iter().zip(run_in(&sandbox, &scripts)) {
         let text = text_of(&result["content"]);
         assert_eq!(result["isError"], true, "{script}\n{text:.3000}");

@@ -86,7 +86,7 @@ fn what_is_missing_is_named_and_what_is_there_is_suggested() {
     let long = format!("const a = '{}'; null.x; const b = '{}';", "x".repeat(300), "y".repeat(300));
     hold(&[
         (&long, true, &["> 1 | …xxx", "null.x", "yyy…", "^"]),
-        ("\t\tnull.x", true, &["> 1 |     null.x\n    |     ^"]),
+        ("const a = null;\n\t\ta.x", true, &["> 2 |     a.x\n    |     ^"]),
     ]);
 }
 

@@ -339,7 +339,7 @@ fn thrown<T>(ctx: &Ctx<'_>, result: Result<T, Error>) -> ScriptResult<T> {
 }
 
 /// An error as the author of a script can use it: with the way out of a denial.
-pub(crate) fn message_of(error: &Error) -> String {
+fn message_of(error: &Error) -> String {
     match error {
         Error::Denied(denial) if !denial.hint.is_empty() => format!("{} To allow it: {}", error.message(), denial.hint),
         error => error.message(),

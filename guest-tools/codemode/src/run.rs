@@ -361,7 +361,7 @@ impl About {
             None => return Self { hint: None, code: Some("not-found") },
             Some(true) => ("it is not active".to_owned(), "not-found"),
             Some(false) => match host::describe(tool.to_owned()).await {
-                Err(error @ Error::Denied(_)) => (bridge::message_of(&error), "denied"),
+                Err(Error::Denied(denial)) => (format!("it is not allowed here: {}", denial.hint), "denied"),
                 _ => ("scripts can not call it here".to_owned(), "not-found"),
             },
         };

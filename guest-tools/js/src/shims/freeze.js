@@ -14,15 +14,17 @@
       const property = Object.getOwnPropertyDescriptor(prototype, key);
       if (!property?.configurable || !("value" in property)) continue;
       const { value } = property;
-      define(prototype, key, {
-        configurable: false,
-        enumerable: property.enumerable,
-        get: () => value,
+      const get = () => value;
+      const { set } = {
         set(own) {
           if (this === prototype) throw new TypeError(`built-in objects can not be changed: ${key}`);
           define(this, key, { value: own, writable: true, enumerable: true, configurable: true });
         },
-      });
+      };
+      // Whoever is frozen already is not looked at again.
+      Object.freeze(get);
+      Object.freeze(set);
+      define(prototype, key, { configurable: false, enumerable: property.enumerable, get, set });
     }
   };
 
