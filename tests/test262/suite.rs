@@ -119,8 +119,8 @@ impl Suite {
             let is_small = files.len() < SMALL;
             for path in files {
                 let is_chosen = chosen.is_empty() || chosen.iter().any(|chosen| path.starts_with(chosen.as_str()));
-                if is_chosen && (is_full || is_small || hash(&path) % ONE_IN == 0) {
-                    cases.extend(self.runs(group, path));
+                if is_chosen && (is_full || is_small || hash(&path).is_multiple_of(ONE_IN)) {
+                    cases.extend(self.runs(group, &path));
                 }
             }
         }
@@ -144,15 +144,15 @@ impl Suite {
     }
 
     /// The runs of a test; none if it is about what is left out.
-    fn runs(&self, group: &'static str, path: String) -> Vec<Case> {
-        let about = About::read(&self.source(&path));
+    fn runs(&self, group: &'static str, path: &str) -> Vec<Case> {
+        let about = About::read(&self.source(path));
         runs_of(group, path, &about)
     }
 
     /// The runs of a test that is not in the suite.
     pub(super) fn made_up(&self, about: &str, source: &str) -> Vec<Case> {
         let about = About::read(&format!("/*---\n{about}\n---*/"));
-        let mut runs = runs_of("language/made-up", "language/made-up.js".to_owned(), &about);
+        let mut runs = runs_of("language/made-up", "language/made-up.js", &about);
         runs.iter_mut().for_each(|case| case.source = Some(source.to_owned()));
         runs
     }
@@ -175,7 +175,7 @@ impl Suite {
     }
 }
 
-fn runs_of(group: &'static str, path: String, about: &About) -> Vec<Case> {
+fn runs_of(group: &'static str, path: &str, about: &About) -> Vec<Case> {
     if about.flags.iter().any(|flag| flag == "module" || flag == "CanBlockIsFalse")
         || about.features.iter().any(|feature| LEFT_OUT.contains(&feature.as_str()))
     {
@@ -184,7 +184,7 @@ fn runs_of(group: &'static str, path: String, about: &About) -> Vec<Case> {
     let has = |flag: &str| about.flags.iter().any(|known| known == flag);
     let run = |is_strict| Case {
         group,
-        path: path.clone(),
+        path: path.to_owned(),
         source: None,
         is_strict,
         is_async: has("async"),

@@ -182,7 +182,11 @@ impl ToolRunner for Work {
     ) -> BoxFuture<'_, Result<ToolOutput, Error>> {
         let text = format!("{} {}", invocation.id, invocation.arguments);
         async move {
-            Ok(ToolOutput { content: vec![Content::text(text)], structured: Some(json!(1).into()), ..ToolOutput::default() })
+            Ok(ToolOutput {
+                content: vec![Content::text(text)],
+                structured: Some(json!(1).into()),
+                ..ToolOutput::default()
+            })
         }
         .boxed()
     }
