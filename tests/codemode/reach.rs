@@ -74,7 +74,7 @@ fn what_the_user_takes_away_scripts_do_not_have() {
     assert_eq!(run_with(&sandbox, script, &["-e", "extension.ts"]).ok().stdout, "codemode,deferred\n");
     for name in ["for_codemode", "for_deferred", "for_*"] {
         let without = run_with(&sandbox, script, &["-e", "extension.ts", "--tools", &format!("-{name}")]).code(1);
-        assert!(without.stderr.contains("switched it off"), "{without:#?}");
+        assert!(without.stderr.contains("is there, but it is not active"), "{without:#?}");
     }
 }
 
