@@ -71,8 +71,8 @@ pub(crate) struct CallAccess {
     /// The depth of the call that calls; none: what calls is no call.
     depth: Option<Depth>,
     record: Record,
-    /// What the call may do, and so the calls that it makes.
-    bounds: Bounds,
+    /// What the call may do, and so the calls that it makes; none: what extensions may do by themselves.
+    bounds: Option<Bounds>,
     watch: Watch,
 }
 
@@ -92,20 +92,14 @@ impl CallAccess {
             ids: Arc::new(NestedIds::new(id)),
             depth: Some(depth),
             record,
-            bounds,
+            bounds: Some(bounds),
             watch,
         }
     }
 
     /// For what an extension does by itself, in a call of this depth or in none. Nothing is recorded.
-    pub(crate) fn own(
-        pipeline: Pipeline,
-        who: &Who,
-        ids: Arc<NestedIds>,
-        (depth, bounds): (Option<Depth>, Bounds),
-        watch: Watch,
-    ) -> Self {
-        let record = Record::default();
+    pub(crate) fn own(pipeline: Pipeline, who: &Who, ids: Arc<NestedIds>, depth: Option<Depth>, watch: Watch) -> Self {
+        let (record, bounds) = (Record::default(), None);
         Self { pipeline, plugin: who.plugin.clone(), origin: who.origin, ids, depth, record, bounds, watch }
     }
 }
@@ -146,9 +140,13 @@ impl Drop for Under {
 }
 
 impl CallAccess {
+    fn bounds(&self) -> Bounds {
+        self.bounds.clone().unwrap_or_else(|| self.pipeline.bounds_of_own())
+    }
+
     /// Whether it may call a tool.
     fn reaches(&self, entry: &Registered, standing: Standing) -> bool {
-        may_reach(Caller::NestedTool, entry.tool.exposure, standing) && self.bounds.allow(&entry.tool.name)
+        may_reach(Caller::NestedTool, entry.tool.exposure, standing) && self.bounds().allow(&entry.tool.name)
     }
 
     /// Runs a call that has begun.
@@ -163,7 +161,7 @@ impl CallAccess {
             name: &name,
             arguments,
             record: access.record.clone(),
-            bounds: access.bounds.clone(),
+            bounds: access.bounds(),
         };
         let ready = match access.pipeline.ready_for(request).await {
             Ok(ready) => ready,
@@ -253,7 +251,7 @@ impl TableAccess for CallAccess {
     fn describe(&self, name: &str) -> Result<Summary, Error> {
         self.pipeline.table(|table| {
             let entry = table.reach(Caller::NestedTool, name)?;
-            self.bounds.check(&entry.tool.name)?;
+            self.bounds().check(&entry.tool.name)?;
             Ok(table.summary(&entry))
         })
     }

@@ -247,7 +247,8 @@ impl Ready {
         }
         let mut output = hooks::after_call(&hooks, &self.call, before.clone(), report).await;
         // What is meant for who shows a result, and no model reads, a script could read. It may say what was just taken out.
-        if self.depth != Depth::OUTERMOST && output.content != before.content && output.details == before.details {
+        let is_other = output.content != before.content || output.structured != before.structured;
+        if self.call.parent_id.is_some() && is_other && output.details == before.details {
             output.details = None;
         }
         kept(&self.pipeline, &self.entry, Done { error: error.filter(|_| output == before), output, duration_ms })

@@ -25,7 +25,7 @@ use crate::{
         atoll::plugin::types::{Error as WitError, ToolOutput as WitOutput},
         exports::atoll::plugin::{extension, provider, tools},
     },
-    call::Call,
+    call::{Call, Clock},
     inbox::{Closing, Inbox},
     limits::{CpuBudget, Metered},
     outcome::Outcome,
@@ -158,7 +158,7 @@ impl Recipe {
         let life = Arc::clone(&lived);
         let inbox = Inbox::new();
         let closing = Closing(inbox.clone());
-        let visitor = turns::spawn(async move {
+        let life = async move {
             let _permit = permit;
             let context = Arc::clone(&recipe.context);
             let (meter, stderr) = (Arc::clone(&prepared.meter), prepared.stderr.clone());
@@ -179,7 +179,9 @@ impl Recipe {
                 tracing::warn!(plugin = context.name, %error, "an instance died");
                 let _ = reason.send(Some(error));
             }
-        });
+        };
+        // Whoever carries it on may do so in the middle of a call, which is none of its own.
+        let visitor = turns::spawn(Arc::<Clock>::default().above(life));
         let (busy, overdue) = (watch::channel(0).0, AtomicUsize::new(0));
         let lifeline = Arc::new(Lifeline { end, busy, overdue, born, lived });
         Ok(Actor { jobs: sender, running, died, lifeline, inbox, visitor })

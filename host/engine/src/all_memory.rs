@@ -1,7 +1,8 @@
 //! How much memory all instances together have grown to, so that many of them at once, each within its own limit, do not
 //! take the machine's.
 //!
-//! Must never count what an instance starts with: it is shared with all others of its component until it is written to.
+//! What an instance starts with does not count while it is small: it is shared with all others of its component until it is
+//! written to. Must never keep what a store has taken once that is gone.
 
 use std::sync::{
     Arc,
@@ -33,7 +34,7 @@ impl Default for AllMemory {
 }
 
 impl AllMemory {
-    fn of(most: u64) -> Self {
+    pub(crate) fn of(most: u64) -> Self {
         Self { grown: AtomicU64::new(0), most }
     }
 }
@@ -59,6 +60,13 @@ impl Grown {
         taken.map_err(|_| AllMemoryTaken { most })?;
         self.bytes += bytes;
         Ok(())
+    }
+
+    /// Gives some of it back.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.all.grown.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

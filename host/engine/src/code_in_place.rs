@@ -20,14 +20,14 @@ const PAGE: usize = 4096;
 static USED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 /// The component of an image, in place. `None` if that can not be done, or has been done before.
-pub(crate) fn component(engine: &Engine, image: &'static [u8]) -> Option<wasmtime::Result<Component>> {
+pub(crate) fn component(engine: &Engine, image: &'static [u8]) -> Option<Component> {
     let is_aligned = cfg!(target_arch = "x86_64") && image.as_ptr().addr().is_multiple_of(PAGE);
     if !is_aligned || !USED.lock().unwrap_or_else(PoisonError::into_inner).insert(image.as_ptr().addr()) {
         return None;
     }
     // SAFETY: the bytes were made by the build, they are part of this program for as long as it runs, and nothing writes to
     // them. No other component is made of them in place.
-    Some(unsafe { Component::deserialize_raw(engine, NonNull::from(image)) })
+    unsafe { Component::deserialize_raw(engine, NonNull::from(image)) }.ok()
 }
 
 /// Makes pages executable, and leaves them so: they are gone with what was copied, and stay as they are in the program.

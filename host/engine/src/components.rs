@@ -176,7 +176,7 @@ impl Components {
 pub(crate) fn from_image(engine: &Engine, name: &str, image: &'static [u8]) -> Result<Component, Error> {
     let in_place = code_in_place::component(engine, image);
     // SAFETY: the bytes were made by the build and are part of this program.
-    let loaded = in_place.unwrap_or_else(|| unsafe { Component::deserialize(engine, image) });
+    let loaded = in_place.map_or_else(|| unsafe { Component::deserialize(engine, image) }, Ok);
     loaded.map_err(|reason| {
         Error::Failed(format!("the built-in plugin {name} can not be used on this machine: {reason:#}"))
     })

@@ -30,10 +30,15 @@ pub(crate) struct LimitReached {
     pub(crate) value: u64,
 }
 
+/// A memory that is made with no more than this does not count for all instances together.
+const UNCOUNTED: usize = 16 << 20;
+
 /// Counts what all memories and all tables of a store hold together.
 #[derive(Debug)]
 pub(crate) struct SpaceLimiter {
     grown: Grown,
+    /// The last growth of a memory: its bytes, and those that count for all instances together.
+    last: Option<(usize, u64)>,
     memory: usize,
     max_memory: usize,
     elements: usize,
@@ -44,6 +49,7 @@ impl SpaceLimiter {
     pub(crate) fn new(limits: &Limits, all: &Arc<AllMemory>) -> Self {
         Self {
             grown: Grown::new(all),
+            last: None,
             memory: 0,
             max_memory: usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX),
             elements: 0,
@@ -59,12 +65,20 @@ impl ResourceLimiter for SpaceLimiter {
             // Refusing would only make the guest abort for a reason nobody can read.
             return Err(LimitReached { name: LimitName::Memory, value: self.max_memory as u64 }.into());
         }
-        // A memory that is made has no pages of its own yet.
-        if current > 0 {
-            self.grown.grow(desired.saturating_sub(current) as u64)?;
-        }
+        // A memory that is made has no pages of its own yet; of one that is large nobody knows how much it is going to use.
+        let counted = if current > 0 || desired > UNCOUNTED { desired.saturating_sub(current) } else { 0 };
+        self.grown.grow(counted as u64)?;
         self.memory = total;
+        self.last = Some((desired.saturating_sub(current), counted as u64));
         Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        if let Some((bytes, counted)) = self.last.take() {
+            self.memory = self.memory.saturating_sub(bytes);
+            self.grown.give_back(counted);
+        }
+        Ok(())
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
@@ -196,6 +210,29 @@ pub(crate) fn in_an_instance() -> bool {
     IN_AN_INSTANCE.get()
 }
 
+/// One poll of an instance. Ended when it is dropped, by a panic too.
+struct Turn<'a> {
+    meter: &'a CpuMeter,
+    ticker: &'a Ticker,
+    around: bool,
+}
+
+impl<'a> Turn<'a> {
+    fn begin(meter: &'a CpuMeter, ticker: &'a Ticker) -> Self {
+        ticker.enter();
+        meter.enter();
+        Self { meter, ticker, around: IN_AN_INSTANCE.replace(true) }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        IN_AN_INSTANCE.set(self.around);
+        self.meter.leave();
+        self.ticker.leave();
+    }
+}
+
 /// A future whose polls are measured, and during whose polls the epoch advances.
 pub(crate) struct Metered<F> {
     inner: F,
@@ -218,14 +255,8 @@ impl<F: Future> Future for Metered<F> {
             let this = self.get_unchecked_mut();
             (Pin::new_unchecked(&mut this.inner), &this.meter, &this.ticker)
         };
-        ticker.enter();
-        meter.enter();
-        let around = IN_AN_INSTANCE.replace(true);
-        let polled = inner.poll(context);
-        IN_AN_INSTANCE.set(around);
-        meter.leave();
-        ticker.leave();
-        polled
+        let _turn = Turn::begin(meter, ticker);
+        inner.poll(context)
     }
 }
 
@@ -243,6 +274,24 @@ mod tests {
             std::hint::spin_loop();
         }
         meter.leave();
+    }
+
+    #[test]
+    fn growth_that_fails_or_is_refused_is_given_back() {
+        let all = Arc::new(AllMemory::of(100 << 20));
+        let limits = Limits { memory_bytes: 80 << 20, ..Limits::default() };
+        let mut one = SpaceLimiter::new(&limits, &all);
+        let mut other = SpaceLimiter::new(&limits, &all);
+        assert!(one.memory_growing(0, 8 << 20, None).unwrap(), "what is small at first does not count for all");
+        assert!(one.memory_growing(8 << 20, 60 << 20, None).unwrap());
+        let refused = other.memory_growing(0, 60 << 20, None).unwrap_err();
+        assert!(refused.is::<crate::all_memory::AllMemoryTaken>(), "{refused:#}");
+        one.memory_grow_failed(wasmtime::Error::msg("it has a maximum")).unwrap();
+        one.memory_grow_failed(wasmtime::Error::msg("nothing grew")).unwrap();
+        assert!(other.memory_growing(0, 60 << 20, None).unwrap());
+        assert!(one.memory_growing(8 << 20, 81 << 20, None).unwrap_err().is::<LimitReached>());
+        drop(other);
+        assert!(one.memory_growing(8 << 20, 60 << 20, None).unwrap());
     }
 
     /// Measured as time on the clock, it would be 50 ms.

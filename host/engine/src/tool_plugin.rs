@@ -26,6 +26,9 @@ use crate::{
     wishes::Wishes,
 };
 
+/// How many calls may be around one that runs in the task of the call that makes it: each takes some of the thread's stack.
+const DEEPEST_BESIDE: u32 = 8;
+
 /// The export `call`.
 type CallFunction = TypedFunc<(tools::Invocation,), (Outcome<Result<WitOutput, WitError>>,)>;
 
@@ -112,7 +115,8 @@ impl ToolPlugin {
         let said = Some(Arc::clone(&wishes));
         let call = convert::invocation_to_wit(&self.context, invocation);
         let run = |beside| {
-            let running = RunningCall { progress, table, wanted, clock, below, beside: Some(beside), wishes: said };
+            let beside = (below <= DEEPEST_BESIDE).then_some(beside);
+            let running = RunningCall { progress, table, wanted, clock, below, beside, wishes: said };
             self.in_instance(permit, context, async |prepared, _, instance| {
                 lock(&prepared.running).insert(call.id.clone(), running);
                 let function = instance.get_func(&mut prepared.store, self.call);

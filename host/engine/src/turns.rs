@@ -5,6 +5,7 @@
 
 use std::{
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, TryLockError, Weak,
@@ -67,7 +68,9 @@ impl Visit {
         let (mut is_over, began) = (false, Instant::now());
         loop {
             self.woken.store(false, Ordering::SeqCst);
-            is_over |= life.as_mut().poll(&mut context).is_ready();
+            // A panic is the end of that instance, and of nothing else, whoever's turn it is.
+            let polled = catch_unwind(AssertUnwindSafe(|| life.as_mut().poll(&mut context)));
+            is_over |= polled.map_or(true, |polled| polled.is_ready());
             if is_over || !self.woken.load(Ordering::SeqCst) || began.elapsed() > VISIT {
                 break;
             }
@@ -206,6 +209,22 @@ mod tests {
         while visitor.0.upgrade().is_some() {
             tokio::task::yield_now().await;
         }
+        visitor.carry_on();
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_visit_ends_the_life_and_nobody_else() {
+        let (questions, mut asked) = mpsc::channel::<Question>(8);
+        let visitor = spawn(async move {
+            let _question = asked.recv().await;
+            panic!("as asked");
+        });
+        tokio::task::yield_now().await;
+        let (answer, answered) = oneshot::channel();
+        questions.try_send((1, answer)).unwrap();
+        visitor.carry_on();
+        assert!(answered.await.is_err(), "nobody waits for ever");
+        assert!(questions.is_closed());
         visitor.carry_on();
     }
 

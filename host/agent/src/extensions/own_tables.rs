@@ -44,7 +44,6 @@ impl Tables for OwnTables {
             }
         };
         let around = depth.checked_sub(1).map(Depth::of);
-        let bounds = self.pipeline.bounds_of_own();
-        Arc::new(CallAccess::own(self.pipeline.clone(), who, ids, (around, bounds), Arc::clone(&self.watch)))
+        Arc::new(CallAccess::own(self.pipeline.clone(), who, ids, around, Arc::clone(&self.watch)))
     }
 }
