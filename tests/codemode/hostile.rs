@@ -120,7 +120,7 @@ fn nothing_of_the_engine_is_in_reach() {
         (
             "// @options: {\"timeout_ms\": 300}\nError.prepareStackTrace = () => { for (;;); }; throw new Error('x')",
             true,
-            &["Error: x", "at line 2:"],
+            &["TypeError: object is not extensible", "at line 2:"],
         ),
     ]);
 }
