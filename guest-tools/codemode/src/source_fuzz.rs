@@ -158,8 +158,19 @@ fn holds(sent: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// What the parser may take, in bytes. Its functions take many times as much of it here as in the component, for they are
+/// not optimised, and nest as deep as `atoll_ts_strip` lets a source nest.
+const STACK: usize = 64 << 20;
+
 #[test]
 fn no_script_however_damaged_harms_what_gets_it_ready() {
+    let damaging = std::thread::Builder::new().stack_size(STACK).spawn(damage).unwrap();
+    if let Err(panic) = damaging.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn damage() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/codemode");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
     let mut texts: Vec<String> = files.collect();
