@@ -291,12 +291,8 @@ impl Actor {
         answered: oneshot::Receiver<Result<R, Error>>,
         otherwise: impl FnOnce() -> String,
     ) -> Result<R, Error> {
-        if self.jobs.send(job).await.is_ok()
-            && let Ok(answer) = answered.await
-        {
-            return answer;
-        }
-        Err(self.death(&otherwise()).await)
+        let is_sent = self.jobs.send(job).await.is_ok();
+        self.answer_to(is_sent, answered, otherwise).await
     }
 
     /// The same for a question whose answer everybody waits for: the instance is carried on in this task, so that nothing
@@ -317,6 +313,15 @@ impl Actor {
             }
             Some(job) => self.jobs.send(job).await.is_ok(),
         };
+        self.answer_to(is_sent, answered, otherwise).await
+    }
+
+    async fn answer_to<R>(
+        &self,
+        is_sent: bool,
+        answered: oneshot::Receiver<Result<R, Error>>,
+        otherwise: impl FnOnce() -> String,
+    ) -> Result<R, Error> {
         if is_sent && let Ok(answer) = answered.await {
             return answer;
         }

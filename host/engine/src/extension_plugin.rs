@@ -192,6 +192,10 @@ impl Inner {
         Error::Unavailable(format!("the extension {} has ended", self.who.plugin))
     }
 
+    fn ended_before(&self) -> String {
+        format!("the extension {} ended before it answered", self.who.plugin)
+    }
+
     /// The living instance and what it was made of, waited for while it starts.
     pub(crate) async fn up(&self) -> Result<(Actor, Arc<Generation>), Error> {
         let mut place = self.place.subscribe();
@@ -249,8 +253,7 @@ impl Inner {
         waiting: Waiting,
         answered: oneshot::Receiver<Result<R, Error>>,
     ) -> Result<R, Error> {
-        let ended = || format!("the extension {} ended before it answered", self.who.plugin);
-        let answer = actor.answer(job, answered, ended).await;
+        let answer = actor.answer(job, answered, || self.ended_before()).await;
         waiting.answered();
         answer
     }
@@ -285,8 +288,7 @@ impl Inner {
             delivery::order(&actor, self.next_id(), |wanted| running(below, clock, wanted), Duration::ZERO, late);
         let (answer, answered) = oneshot::channel();
         let job = delivery::asked(event, entry, answer);
-        let ended = || format!("the extension {} ended before it answered", self.who.plugin);
-        let answer = actor.answer_at_once(job, answered, ended).await;
+        let answer = actor.answer_at_once(job, answered, || self.ended_before()).await;
         waiting.answered();
         let outcome = answer.map_err(|error| context.redacted_error(error))?;
         let mut outcome = convert::extension::outcome_from_wit(&self.who.plugin, kind, outcome)?;

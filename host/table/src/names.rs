@@ -169,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn who_writes_more_or_fewer_words_is_understood() {
+        let near = |name| near_matches(name, ["read", "gh_create_issue", "gh_list", "reed"].into_iter());
+        assert_eq!(near("read_file"), ["read"]);
+        assert_eq!(near("gh_create"), ["gh_create_issue"]);
+        assert_eq!(near("raed"), ["read", "reed"], "what is written nearly so comes first, and once");
+        assert!(near("delete_all").is_empty() && near("_").is_empty());
+    }
+
+    #[test]
     fn scripts_get_identifiers() {
         assert_eq!(identifier("my-tool"), "my_tool");
         assert_eq!(identifier("7zip"), "_7zip");

@@ -81,9 +81,24 @@ pub fn result_type(tool: &Tool) -> String {
 
 /// A type without its comments, in one line.
 fn on_one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim);
-    // A comment has lines of its own; nothing else begins like one.
-    lines.filter(|line| !line.starts_with("/**")).collect::<Vec<_>>().join(" ")
+    text.lines().map(|line| without_comment(line).trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// A line of a type without what `//` begins, unless that is in a text.
+fn without_comment(line: &str) -> &str {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, c) in line.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_quoted,
+            '"' => is_quoted = !is_quoted,
+            '/' if !is_quoted && line.get(at..).is_some_and(|rest| rest.starts_with("//")) => {
+                return line.get(..at).unwrap_or(line);
+            }
+            _ => {}
+        }
+    }
+    line
 }
 
 /// The most fields that are named in a sentence.

@@ -122,6 +122,22 @@ fn scripts_reach_what_is_active_or_made_for_them_and_the_types_say_so() {
     assert_snapshot!(types.strip_prefix(GLOBALS).unwrap());
 }
 
+#[test]
+fn a_sentence_says_what_a_call_gives_as_far_as_it_is_short() {
+    let gives = |schema: serde_json::Value| result_type(&Tool { output_schema: Some(schema), ..tool("t") });
+    assert_eq!(result_type(&tool("t")), "a string");
+    let commented = json!({"type": "object", "required": ["text"],
+        "properties": {"text": {"enum": ["\"//", "b"], "description": "All of it"}, "cut": {"type": "boolean"}}});
+    assert_eq!(gives(commented), r#"`{ text: "\"//" | "b"; cut?: boolean; }`"#);
+    let many: serde_json::Map<String, serde_json::Value> =
+        (10..40).map(|number| (format!("field_{number}"), json!({"type": "string"}))).collect();
+    let long = gives(json!({"type": "object", "properties": many}));
+    assert!(long.starts_with("an object with `field_10`, `field_11`, "), "{long}");
+    assert!(long.ends_with("`field_21`, more; see `describeTool(\"t\")`"), "{long}");
+    let list = json!({"type": "array", "items": {"enum": ["a".repeat(90), "b".repeat(90), "c".repeat(90)]}});
+    assert_eq!(gives(list), "data, see `describeTool(\"t\")`");
+}
+
 proptest! {
     /// Whatever comes and goes, what was listed stays: only the end of the text changes.
     #[test]
