@@ -55,7 +55,6 @@ fn every_tool_of_four_servers_is_there_at_once_and_what_only_reads_is_called() {
              roots: text(await call(everything + 'get_roots_list')).includes('file://'),
              links: links.content.filter((piece) => piece.type === 'resource_link').length,
              image: image.content.some((piece) => piece.type === 'image'),
-             bad: (await call(everything + 'get_resource_reference', {resourceType: 'Text', resourceId: 10000000})).isError ?? false,
              note: text(note), outside: outside.isError, graph: Array.isArray(graph.structuredContent.entities),
          };",
     );

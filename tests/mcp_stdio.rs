@@ -43,8 +43,9 @@ fn tools_of_a_server_are_in_the_table_and_are_called_like_others() {
     let record = place.call("mcp__peer__picture", &json!({}));
     assert_eq!(record["content"][0]["mimeType"], "image/png", "{record:#}");
     // Of names that look the same each has its own, and leads to its own.
-    let record = place.call("mcp__peer__a_b_f6d3f5a4", &json!({}));
-    assert_eq!(record["isError"], true, "a made-up name leads nowhere: {record:#}");
+    for (name, tool) in [("mcp__peer__a_b_72cadccb", "a-b"), ("mcp__peer__a_b_f2541ede", "a_b")] {
+        assert_eq!(text_of(&place.call(name, &json!({}))["content"]), tool);
+    }
     // Arguments that do not fit are not sent.
     let before = place.lines("wire").len();
     let record = place.call("mcp__peer__add", &json!({"a": "x"}));
@@ -134,7 +135,7 @@ fn nothing_of_a_server_is_left_when_the_program_ends() {
     let place = Place::with(&json!({
         "kind": {"command": peer(), "args": ["--pid", "pids"]},
         "deaf": {"command": peer(), "args": ["--pid", "pids", "--deaf"]},
-        "wrapped": {"command": "sh", "args": ["-c", format!("{} --pid pids --deaf & wait", peer())]},
+        "wrapped": {"command": "sh", "args": ["-c", format!("{} --pid pids --deaf & wait", peer())], "timeout": 2},
     }));
     place.call("mcp__kind__echo", &json!({"value": "x"}));
     let pids = place.lines("pids");
@@ -178,12 +179,12 @@ fn a_server_gets_its_variables_and_folder_and_a_long_result_is_whole_in_a_file()
 
 #[test]
 fn a_call_is_stopped_when_there_is_neither_answer_nor_progress_and_not_before() {
-    let place = Place::with(&json!({"peer": {"command": peer(), "args": ["--log", "wire"], "timeout": 1}}));
-    let patient = place.call("mcp__peer__slow", &json!({"ms": 2500, "steps": 9}));
+    let place = Place::with(&json!({"peer": {"command": peer(), "args": ["--log", "wire"], "timeout": 3}}));
+    let patient = place.call("mcp__peer__slow", &json!({"ms": 7000, "steps": 9}));
     assert_eq!(text_of(&patient["content"]), "done", "{patient:#}");
     let late = place.call("mcp__peer__slow", &json!({"ms": 60_000}));
     let text = text_of(&late["content"]);
-    assert!(text.contains("no answer and no progress for 1 s"), "{late:#}");
+    assert!(text.contains("no answer and no progress for 3 s"), "{late:#}");
     let cancelled: Vec<String> =
         place.lines("wire").into_iter().filter(|line| line.contains("notifications/cancelled")).collect();
     assert_eq!(cancelled.len(), 1, "{cancelled:#?}");
@@ -211,7 +212,6 @@ fn a_model_is_declared_what_is_direct_and_finds_the_rest() {
         })
         .collect();
     assert_eq!(declared.first().map(Vec::as_slice), Some(&["mcp__peer__echo".to_owned()][..]), "{declared:?}");
-    assert!(declared.iter().skip(1).flatten().any(|name| name == "mcp__peer__add"), "{declared:?}");
     let results = sandbox.results();
     let shown: Vec<(String, bool)> =
         results.iter().map(|result| (text_of(&result["content"]), result["isError"] == true)).collect();
@@ -229,19 +229,19 @@ fn a_model_is_told_of_servers_whose_tools_it_is_not_declared_and_has_what_reache
         "off": {"command": peer(), "enabled": false},
     }));
     let sandbox = &place.sandbox;
-    let turns = json!([{"calls": [{"tool": "codemode", "arguments": {"code": "return (await tools.mcp__peer__echo({value: 'by script'})).content[0].text"}}]}, {"text": "done"}, {"text": "done"}]);
+    let code = "return (await tools.mcp__peer__echo({value: 'by script'})).content[0].text";
+    let turns = json!([
+        {"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "done"}, {"text": "done"},
+    ]);
     sandbox.scripted(&json!({"turns": turns})).arg("-e").arg(&place.file).args(["go", "on"]).run().ok();
     let results = sandbox.results();
     assert!(text_of(&results[0]["content"]).contains("by script"), "{results:#?}");
-    let system: Vec<String> = (sandbox.messages().iter())
-        .filter(|message| message["role"] == "system")
-        .map(|message| message["content"].to_string())
-        .collect();
-    let told = system.join("\n");
-    let lines: Vec<&str> = told.split("\\n").filter(|line| line.contains("- mcp__")).collect();
-    assert!(lines.iter().any(|line| line.starts_with("- mcp__described (tool_search): Is described.")), "{told}");
-    assert!(lines.iter().any(|line| line.starts_with("- mcp__peer (codemode)")), "{told}");
-    assert!(!told.contains("mcp__declared (") && !told.contains("mcp__off"), "{told}");
+    let sections = sandbox.messages();
+    let told = sections.iter().find_map(|message| message["sections"]["mcp_servers"].as_str()).unwrap();
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("- ")).collect();
+    assert_eq!((lines.len(), lines[0]), (2, "- mcp__described (tool_search): Is described."), "{told}");
+    // What it says of itself is there as soon as it is.
+    assert!(lines[1].starts_with("- mcp__peer (codemode)"), "{told}");
     let declared = sandbox
         .messages()
         .iter()

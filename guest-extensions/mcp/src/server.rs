@@ -226,21 +226,32 @@ impl Server {
     /// The connection; where there is none any more, a new one.
     async fn session(&self) -> Result<Rc<Session>, Error> {
         let mut state = self.state.subscribe();
-        if matches!(&*state.borrow_and_update(), State::Disconnected(_) | State::Failed(_)) {
-            self.needed.set(true);
-            self.asked.notify_one();
-            let _ = state.changed().await;
-        }
-        let settled = state.wait_for(|state| !matches!(state, State::Connecting)).await;
-        match settled.map(|state| state.clone()) {
-            Ok(State::Connected(session)) => Ok(session),
-            Ok(State::Failed(why) | State::Disconnected(why)) => {
-                Err(Error::unavailable(format!("The MCP server {} can not be reached: {why}", self.name)))
+        let mut has_asked = false;
+        loop {
+            let now = state.borrow_and_update().clone();
+            match now {
+                State::Connected(session) if !session.is_closed() => return Ok(session),
+                // It has ended, which is soon known.
+                State::Connecting | State::Connected(_) => {}
+                State::Disconnected(_) | State::Failed(_) if !has_asked => {
+                    has_asked = true;
+                    self.needed.set(true);
+                    self.asked.notify_one();
+                }
+                State::Failed(why) | State::Disconnected(why) => {
+                    let name = &self.name;
+                    return Err(Error::unavailable(format!("The MCP server {name} can not be reached: {why}")));
+                }
+                State::Closed => return Err(self.ending()),
             }
-            Ok(State::Closed | State::Connecting) | Err(_) => {
-                Err(Error::Cancelled(format!("The MCP server {} is being stopped, for the session ends.", self.name)))
+            if state.changed().await.is_err() {
+                return Err(self.ending());
             }
         }
+    }
+
+    fn ending(&self) -> Error {
+        Error::Cancelled(format!("The MCP server {} is being stopped, for the session ends.", self.name))
     }
 
     /// Calls a tool of the server, by the name that it has there. The call is sent once.

@@ -125,11 +125,10 @@ impl Program {
         match select(pin!(talking), pin!(done)).await {
             Either::Left(_) => self.end().await,
             // While it is ended it is listened to: it may have to say something first.
-            Either::Right(((), talking)) => {
-                if let Either::Left(((), ending)) = select(talking, pin!(self.end())).await {
-                    ending.await;
-                }
-            }
+            Either::Right(((), talking)) => match select(talking, pin!(self.end())).await {
+                Either::Left(((), ending)) => ending.await,
+                Either::Right(((), talking)) => drop(select(talking, pin!(clock::sleep(LAST_WORDS_MS))).await),
+            },
         }
     }
 
