@@ -19,6 +19,15 @@ const MAX_PAGES: usize = 1_000;
 /// The most tools of one server: as many as there can be of one plugin.
 const MAX_TOOLS: usize = 10_000;
 
+/// Where a list goes on.
+pub(super) fn from(cursor: Option<String>) -> Option<PaginatedRequestParams> {
+    cursor.map(|cursor| {
+        let mut params = PaginatedRequestParams::default();
+        params.cursor = Some(cursor);
+        params
+    })
+}
+
 /// A tool, as its server describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerTool {
@@ -109,12 +118,8 @@ impl Session {
         let (mut tools, mut strange): (Vec<ServerTool>, Vec<String>) = Default::default();
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let mut request = ListToolsRequest::default();
-            request.params = cursor.take().map(|cursor| {
-                let mut params = PaginatedRequestParams::default();
-                params.cursor = Some(cursor);
-                params
-            });
+            let params = from(cursor.take());
+            let request = ListToolsRequest { params, ..ListToolsRequest::default() };
             let page = answer(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
             let Some(listed) = page["tools"].as_array() else {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));

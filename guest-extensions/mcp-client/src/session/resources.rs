@@ -1,12 +1,11 @@
 //! Resources of a server: what there is to read, and reading it.
 
 use rmcp::model::{
-    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams, ReadResourceRequest,
-    ReadResourceRequestParams,
+    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde_json::Value;
 
-use super::{Failure, Session, answer};
+use super::{Failure, Session, answer, requests::from};
 use crate::result::is_shown;
 
 /// A part of a list.
@@ -16,14 +15,6 @@ pub struct Page {
     pub items: Vec<Value>,
     /// What to ask for the next part with.
     pub next: Option<String>,
-}
-
-fn from(cursor: Option<&str>) -> Option<PaginatedRequestParams> {
-    cursor.map(|cursor| {
-        let mut params = PaginatedRequestParams::default();
-        params.cursor = Some(cursor.to_owned());
-        params
-    })
 }
 
 /// The page that an answer is; the list is under this key.
@@ -49,8 +40,8 @@ impl Session {
     /// # Errors
     /// Why there is no list.
     pub async fn resources(&self, cursor: Option<&str>) -> Result<Page, Failure> {
-        let mut request = ListResourcesRequest::default();
-        request.params = from(cursor);
+        let params = from(cursor.map(str::to_owned));
+        let request = ListResourcesRequest { params, ..ListResourcesRequest::default() };
         let asked = self.peer.send_request(ClientRequest::ListResourcesRequest(request)).await;
         page(answer(asked)?, "resources")
     }
@@ -60,8 +51,8 @@ impl Session {
     /// # Errors
     /// Why there is no list.
     pub async fn resource_templates(&self, cursor: Option<&str>) -> Result<Page, Failure> {
-        let mut request = ListResourceTemplatesRequest::default();
-        request.params = from(cursor);
+        let params = from(cursor.map(str::to_owned));
+        let request = ListResourceTemplatesRequest { params, ..ListResourceTemplatesRequest::default() };
         let asked = self.peer.send_request(ClientRequest::ListResourceTemplatesRequest(request)).await;
         page(answer(asked)?, "resourceTemplates")
     }
