@@ -192,8 +192,8 @@ fn a_call_is_stopped_when_there_is_neither_answer_nor_progress_and_not_before() 
 
 #[test]
 fn a_model_is_declared_what_is_direct_and_finds_the_rest() {
-    let place =
-        Place::with(&json!({"peer": {"command": peer(), "toolExposure": {"echo": "direct", "fail": "hidden"}}}));
+    let exposures = json!({"echo": "direct", "fail": "hidden"});
+    let place = Place::with(&json!({"peer": {"command": peer(), "exposure": "deferred", "toolExposure": exposures}}));
     let turns = json!([
         {"calls": [{"tool": "mcp__peer__echo", "arguments": {"value": "from the model"}}]},
         {"calls": [{"tool": "tool_search", "arguments": {"query": "adds numbers"}}]},

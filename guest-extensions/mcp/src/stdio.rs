@@ -127,7 +127,9 @@ impl Program {
             // While it is ended it is listened to: it may have to say something first.
             Either::Right(((), talking)) => match select(talking, pin!(self.end())).await {
                 Either::Left(((), ending)) => ending.await,
-                Either::Right(((), talking)) => drop(select(talking, pin!(clock::sleep(LAST_WORDS_MS))).await),
+                Either::Right(((), talking)) => {
+                    select(talking, pin!(clock::sleep(LAST_WORDS_MS))).await;
+                }
             },
         }
     }
