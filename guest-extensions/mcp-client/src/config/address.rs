@@ -79,7 +79,9 @@ mod tests {
 
     #[test]
     fn addresses_are_read_or_say_what_they_lack() {
-        let read = |url: &str| Address::parse(url).map(|a| (a.is_secure, a.host.clone(), a.port, a.rest.clone()));
+        let read = |url: &str| {
+            Address::parse(url).map(|address| (address.is_secure, address.host, address.port, address.rest))
+        };
         assert_eq!(read("HTTPS://Example.com/mcp?x"), Ok((true, "example.com".into(), None, "/mcp?x".into())));
         assert_eq!(read("http://[::1]:3401"), Ok((false, "::1".into(), Some(3401), String::new())));
         for wrong in [

@@ -151,14 +151,14 @@ mod tests {
     const FILE: &str = "// mine\n{\n    \"mcpServers\": {\n        // the first\n        \"a\": {\"command\": \"x\"}, // why\n        \
                         \"b\": {\n            \"url\": \"http://x\",\n        },\n    },\n    \"autoEnableCodemode\": false,\n}\n";
 
-    fn entry(value: Value) -> Map<String, Value> {
+    fn entry(value: &Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap_or_default()
     }
 
     #[test]
     fn only_what_is_meant_changes() {
-        let added = put(FILE, "c", &entry(json!({"command": "y", "args": ["1"], "env": {"A": "b"}})));
-        let replaced = put(FILE, "a", &entry(json!({"command": "z"})));
+        let added = put(FILE, "c", &entry(&json!({"command": "y", "args": ["1"], "env": {"A": "b"}})));
+        let replaced = put(FILE, "a", &entry(&json!({"command": "z"})));
         let removed = remove(FILE, "a").map(Option::unwrap_or_default);
         let set_in = set(FILE, "b", "exposure", Some(&json!("direct")));
         let set_new = set(FILE, "c", "enabled", Some(&json!(false)));
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_file_begins_and_one_that_is_no_file_of_ours_is_left_alone() {
         for nothing in ["", " \n", "\u{feff}"] {
-            let begun = put(nothing, "a", &entry(json!({"command": "x"})));
+            let begun = put(nothing, "a", &entry(&json!({"command": "x"})));
             assert_eq!(
                 begun.as_deref(),
                 Ok("{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n")
@@ -198,9 +198,9 @@ mod tests {
         ) {
             let servers: Map<String, Value> = names.iter().map(|name| (name.clone(), json!({"command": "x"}))).collect();
             let file = format!("{:#}", json!({"mcpServers": servers, "more": text_of_file}));
-            let new = entry(json!({"command": text, "args": [text, 1.5, null, true, []], "env": {}}));
+            let new = entry(&json!({"command": text, "args": [text, 1.5, null, true, []], "env": {}}));
             let put = put(&file, &name, &new).expect("it can be put");
-            let mut expected = servers.clone();
+            let mut expected = servers;
             expected.insert(name.clone(), Value::Object(new));
             let read = document::parse(&put).ok().flatten().unwrap_or_default();
             prop_assert_eq!(&read, &json!({"mcpServers": expected, "more": text_of_file}));

@@ -68,10 +68,10 @@ async fn connected() -> (Session, Server, mpsc::Receiver<Told>) {
 }
 
 async fn forever() {
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
-fn object(value: Value) -> serde_json::Map<String, Value> {
+fn object(value: &Value) -> serde_json::Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
@@ -136,8 +136,8 @@ async fn all_pages_are_read_and_a_tool_that_is_none_costs_no_other() {
         tools.iter().map(|tool| (tool.name.as_str(), tool.title.as_deref(), tool.description.as_str())).collect();
     assert_eq!(shown, [("a", Some("A"), "Does a."), ("b", Some("B"), ""), ("c", None, "")]);
     assert_eq!(tools[0].annotations["readOnlyHint"], true);
-    assert_eq!(tools[1].input_schema, object(json!({"properties": {"x": {}}, "$defs": {"X": {}}, "type": "object"})));
-    assert_eq!(tools[2].input_schema, object(json!({"type": "object"})));
+    assert_eq!(tools[1].input_schema, object(&json!({"properties": {"x": {}}, "$defs": {"X": {}}, "type": "object"})));
+    assert_eq!(tools[2].input_schema, object(&json!({"type": "object"})));
     insta::assert_snapshot!(strange.join("\n"));
 }
 
@@ -189,8 +189,8 @@ async fn resources_are_listed_by_pages_and_read_without_what_is_not_for_a_model(
 #[tokio::test]
 async fn calls_run_beside_each_other_and_each_gets_its_answer_whatever_is_in_it() {
     let (session, mut server, _told) = connected().await;
-    let one = session.call("one", object(json!({"a": 1}))).await.expect("sent");
-    let two = session.call("two", object(json!({}))).await.expect("sent");
+    let one = session.call("one", object(&json!({"a": 1}))).await.expect("sent");
+    let two = session.call("two", object(&json!({}))).await.expect("sent");
     let play = async {
         let (first, params) = server.asked("tools/call").await;
         assert_eq!((&params["name"], &params["arguments"]), (&json!("one"), &json!({"a": 1})));
@@ -214,7 +214,7 @@ async fn calls_run_beside_each_other_and_each_gets_its_answer_whatever_is_in_it(
 #[tokio::test]
 async fn progress_is_told_and_makes_patient() {
     let (session, mut server, _told) = connected().await;
-    let running = session.call("slow", object(json!({}))).await.expect("sent");
+    let running = session.call("slow", object(&json!({}))).await.expect("sent");
     let (mut steps, mut begun) = (Vec::new(), 0);
     let patience = || {
         begun += 1;
@@ -249,17 +249,17 @@ async fn progress_is_told_and_makes_patient() {
 #[tokio::test]
 async fn what_nobody_wants_is_cancelled_and_what_the_server_ends_is_closed() {
     let (session, mut server, _told) = connected().await;
-    let running = session.call("a", object(json!({}))).await.expect("sent");
+    let running = session.call("a", object(&json!({}))).await.expect("sent");
     assert_eq!(running.answer(forever, std::future::ready(()), |_| {}).await, Err(Failure::Cancelled));
     let (_, cancelled) = server.asked("notifications/cancelled").await;
     assert_eq!(cancelled["reason"], "its result is not wanted any more");
 
-    let running = session.call("b", object(json!({}))).await.expect("sent");
+    let running = session.call("b", object(&json!({}))).await.expect("sent");
     drop(server);
     assert_eq!(running.answer(forever, forever(), |_| {}).await, Err(Failure::Closed));
     session.ended().await;
     assert!(session.is_closed());
-    assert_eq!(session.call("c", object(json!({}))).await.err(), Some(Failure::Closed));
+    assert_eq!(session.call("c", object(&json!({}))).await.err(), Some(Failure::Closed));
 }
 
 #[tokio::test]
