@@ -52,6 +52,8 @@ mod lazy_start;
 mod limits;
 mod ls_tool;
 mod malformed_plugins;
+mod mcp_servers;
+mod mcp_stdio;
 mod misbehaving_plugins;
 mod nested_calls;
 mod network_promises;

@@ -1,6 +1,7 @@
 //! What all tests need: a place of their own, the program under test with a bound on its time, a server, files.
 
 pub(crate) mod components;
+pub(crate) mod mcp;
 pub(crate) mod plugins;
 pub(crate) mod probes;
 pub(crate) mod processes;

@@ -1,4 +1,4 @@
-//! Names: those made up for tools that come from elsewhere, those a script can write, and those that are near.
+//! Names: those made up for tools that are claimed by several, those a script can write, and those that are near.
 
 use sha2::{Digest as _, Sha256};
 
@@ -6,32 +6,6 @@ use crate::tool::is_valid_name;
 
 /// The longest name every model API accepts.
 pub const MAX_NAME: usize = 64;
-
-/// The name of a server's tool, `mcp__<server>__<tool>`. Whatever is not `A-Z a-z 0-9 _` becomes `_`. A name that is
-/// too long or taken ends in a digest of the two parts, which stays the same from run to run.
-pub fn mcp_tool_name(server: &str, tool: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let name = identifier_characters(&format!("mcp__{server}__{tool}"));
-    if name.len() <= MAX_NAME && !is_taken(&name) {
-        return name;
-    }
-    with_suffix(&name, &format!("{server}\0{tool}"))
-}
-
-/// The names of all tools of a server, in their order. Of tools whose names would be equal, each gets a digest, so
-/// which of them keeps the plain name does not depend on the order of the list.
-pub fn mcp_tool_names(server: &str, tools: &[&str], is_taken: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut uses = std::collections::HashMap::<String, usize>::new();
-    for tool in tools {
-        *uses.entry(mcp_tool_name(server, tool, |_| false)).or_default() += 1;
-    }
-    let taken = |name: &str| uses.get(name).is_some_and(|count| *count > 1) || is_taken(name);
-    tools.iter().map(|tool| mcp_tool_name(server, tool, taken)).collect()
-}
-
-/// The namespace of a server's tools.
-pub fn mcp_namespace(server: &str) -> String {
-    format!("mcp__{}", identifier_characters(server))
-}
 
 /// The name of a tool whose own name is claimed by several plugins: `<plugin>__<tool>`, with a digest if that is
 /// too long, taken, or not a tool's name. `seed` tells apart what must not get the same digest.
@@ -142,33 +116,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn generated_names_are_those_that_were_measured() {
-        assert_eq!(
-            mcp_tool_names("stub", &["a-b", "a_b"], |_| false),
-            ["mcp__stub__a_b_4acbfc5d", "mcp__stub__a_b_9f1b1902"]
-        );
-        assert_eq!(
-            mcp_tool_names("stub", &["a_b", "a-b"], |_| false),
-            ["mcp__stub__a_b_9f1b1902", "mcp__stub__a_b_4acbfc5d"],
-            "the order of the list does not matter"
-        );
-        assert_eq!(mcp_tool_name("dev-radius", "search", |_| false), "mcp__dev_radius__search");
-        assert_eq!(mcp_namespace("dev-radius"), "mcp__dev_radius");
-    }
-
-    #[test]
-    fn long_and_taken_names_end_in_a_digest() {
-        let long = mcp_tool_name("server", &"x".repeat(100), |_| false);
-        assert_eq!(long.len(), 64);
-        assert!(long.starts_with("mcp__server__xxx"), "{long}");
-        assert_ne!(long, mcp_tool_name("server", &"x".repeat(101), |_| false));
-        let taken = mcp_tool_name("s", "t", |name| name == "mcp__s__t");
-        assert!(taken.starts_with("mcp__s__t_") && taken.len() == 18, "{taken}");
-        let fits = mcp_tool_name("s", &"y".repeat(56), |_| false);
-        assert_eq!(fits, format!("mcp__s__{}", "y".repeat(56)));
-    }
-
-    #[test]
     fn who_writes_more_or_fewer_words_is_understood() {
         let near = |name| near_matches(name, ["read", "gh_create_issue", "gh_list", "reed"].into_iter());
         assert_eq!(near("read_file"), ["read"]);
@@ -201,18 +148,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn every_generated_name_is_a_tools_name(server in any::<String>(), tool in any::<String>(), taken: bool) {
-            prop_assert!(is_valid_name(&mcp_tool_name(&server, &tool, |_| taken)));
-        }
-
-        #[test]
-        fn siblings_never_share_a_name(tools in proptest::collection::hash_set("[a_.-]{1,4}", 0..12)) {
-            let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
-            let names: std::collections::HashSet<String> = mcp_tool_names("s", &tools, |_| false).into_iter().collect();
-            prop_assert_eq!(names.len(), tools.len());
-        }
-
         #[test]
         fn qualified_names_are_tools_names_and_not_taken(plugin in any::<String>(), tool in any::<String>()) {
             let first = qualified(&plugin, &tool, "seed", |_| false);

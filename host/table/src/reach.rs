@@ -1,7 +1,5 @@
 //! Who may reach which tool: the one place that says so.
 
-use std::collections::HashSet;
-
 use serde::Serialize;
 
 use crate::tool::Exposure;
@@ -44,26 +42,6 @@ pub fn may_reach(caller: Caller, exposure: Exposure, standing: Standing) -> bool
         (Caller::Script | Caller::NestedTool, Exposure::Codemode | Exposure::Deferred) => standing != Standing::Off,
         (Caller::Model, _) | (Caller::Script | Caller::NestedTool, Exposure::Direct) => standing == Standing::Active,
     }
-}
-
-/// Which tools a script may be about, by its text: whoever has to bring tools for it can wait for those.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mentioned<'a> {
-    /// It looks through all there are.
-    All,
-    /// Only those whose names are among these words.
-    Words(HashSet<&'a str>),
-}
-
-/// What finds tools that a script does not name.
-const SEARCHES: [&str; 4] = ["searchTools", "describeNamespace", "describeTool", "ALL_TOOLS"];
-
-/// Which tools a script's text mentions. Words stand for themselves wherever they are, in comments and strings too: to wait
-/// for a tool that is not called costs little, not to wait for one that is called costs the script.
-pub fn mentioned(script: &str) -> Mentioned<'_> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words: HashSet<&str> = script.split(|c: char| !is_part(c)).filter(|word| !word.is_empty()).collect();
-    if SEARCHES.iter().any(|name| words.contains(name)) { Mentioned::All } else { Mentioned::Words(words) }
 }
 
 impl Exposure {
@@ -115,22 +93,5 @@ mod tests {
             let off = caller == Caller::Person && exposure != Hidden;
             assert_eq!(reaches(Standing::Off), off, "{caller:?} {exposure:?} switched off");
         }
-    }
-
-    #[test]
-    fn a_script_mentions_its_words_or_all_tools() {
-        for all in ["await searchTools('x')", "ALL_TOOLS.length", "describeTool(`a`)", "describeNamespace"] {
-            assert_eq!(mentioned(all), Mentioned::All, "{all}");
-        }
-        let words = |script| match mentioned(script) {
-            Mentioned::Words(words) => {
-                words.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect()
-            }
-            Mentioned::All => vec!["*"],
-        };
-        assert_eq!(words("tools.mcp__github__get_issue({n: 1})"), ["1", "mcp__github__get_issue", "n", "tools"]);
-        assert_eq!(words("tools['a-b']; mySearchTools"), ["a", "b", "mySearchTools", "tools"]);
-        assert_eq!(words("größe"), ["e", "gr"]);
-        assert!(words("").is_empty());
     }
 }

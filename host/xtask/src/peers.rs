@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{self, step};
 
-/// A program from npm's registry.
+/// Programs from npm's registry.
 struct Peer {
-    /// What npm calls it, with its version.
-    package: &'static str,
+    /// What npm calls them, with their versions.
+    packages: &'static [&'static str],
     /// The variable that tells tests where it is.
     variable: &'static str,
     /// The name of its folder.
@@ -23,20 +23,32 @@ struct Peer {
     program: &'static str,
 }
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 3] = [
     // An independent server that speaks the wire formats of several model providers.
     Peer {
-        package: "@copilotkit/aimock@1.43.0",
+        packages: &["@copilotkit/aimock@1.43.0"],
         variable: "ATOLL_AIMOCK_DIR",
         folder: "aimock-1.43.0",
         program: "node_modules/.bin/llmock",
     },
     // The compiler that says whether declarations are TypeScript.
     Peer {
-        package: "typescript@5.9.3",
+        packages: &["typescript@5.9.3"],
         variable: "ATOLL_TYPESCRIPT_DIR",
         folder: "typescript-5.9.3",
         program: "node_modules/.bin/tsc",
+    },
+    // MCP servers of those who wrote the protocol.
+    Peer {
+        packages: &[
+            "@modelcontextprotocol/server-everything@2026.8.31",
+            "@modelcontextprotocol/server-filesystem@2026.8.31",
+            "@modelcontextprotocol/server-memory@2026.8.31",
+            "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+        ],
+        variable: "ATOLL_MCP_SERVERS_DIR",
+        folder: "mcp-servers-2026.8.31",
+        program: "node_modules/.bin/mcp-server-everything",
     },
 ];
 
@@ -53,7 +65,7 @@ pub(crate) fn ensure() -> Vec<(&'static str, PathBuf)> {
         match peer.ensure() {
             Ok(folder) => Some((peer.variable, folder)),
             Err(error) => {
-                step(&format!("tests with {} will be skipped: {error:#}", peer.package));
+                step(&format!("tests with {} will be skipped: {error:#}", peer.packages.join(", ")));
                 None
             }
         }
@@ -79,7 +91,7 @@ impl Peer {
         if folder.join(self.program).exists() {
             return Ok(folder);
         }
-        step(&format!("fetching {} for tests", self.package));
+        step(&format!("fetching {} for tests", self.packages.join(", ")));
         self.install(&peers, &folder)?;
         Ok(folder)
     }
@@ -90,7 +102,7 @@ impl Peer {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix"])
             .arg(fresh.path())
-            .arg(self.package)
+            .args(self.packages)
             .stdin(Stdio::null());
         process::bounded(&mut npm, FETCH_TIME).context("npm could not fetch it")?;
         fs::rename(fresh.keep(), folder).with_context(|| format!("cannot move it to {}", folder.display()))

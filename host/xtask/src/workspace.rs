@@ -127,7 +127,8 @@ impl Workspace {
                     directory: package.manifest_path.as_std_path().parent()?.to_path_buf(),
                     wasm: built.join(format!("{}.wasm", library.name.replace('-', "_"))),
                     pre_initialised: package.metadata["atoll"]["pre-initialise"] == true,
-                    built_in: !NOT_BUILT_IN.iter().any(|directory| is_below(&self.root, package, directory)),
+                    built_in: package.metadata["atoll"]["built-in"] != false
+                        && !NOT_BUILT_IN.iter().any(|directory| is_below(&self.root, package, directory)),
                 })
             })
             .collect();
@@ -136,7 +137,8 @@ impl Workspace {
     }
 }
 
-/// Where guests are that are only run by tests.
+/// Where guests are that are only run by tests. Elsewhere, one that is no part of the program says `built-in = false` in
+/// `[package.metadata.atoll]`.
 const NOT_BUILT_IN: [&str; 2] = ["tests", "guest-extensions/examples"];
 
 /// Whether a package lives where the guests live (libraries that guests share included).

@@ -1,0 +1,242 @@
+//! What is asked of a server.
+
+use std::future::Future;
+
+use futures::{FutureExt as _, future::Either, pin_mut};
+use rmcp::{
+    RoleClient,
+    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest, PaginatedRequestParams},
+    service::{PeerRequestOptions, RequestHandle},
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::{Failure, Session, answer, client::Watched};
+use crate::text::shown;
+
+/// The most pages of one list.
+const MAX_PAGES: usize = 1_000;
+/// The most tools of one server: as many as there can be of one plugin.
+const MAX_TOOLS: usize = 10_000;
+
+/// Where a list goes on.
+pub(super) fn from(cursor: Option<String>) -> Option<PaginatedRequestParams> {
+    cursor.map(|cursor| {
+        let mut params = PaginatedRequestParams::default();
+        params.cursor = Some(cursor);
+        params
+    })
+}
+
+/// A tool, as its server describes it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerTool {
+    /// Its name on the server.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments, an object schema.
+    pub input_schema: Map<String, Value>,
+    /// JSON Schema of its structured content.
+    pub output_schema: Option<Map<String, Value>>,
+    /// What it claims of itself, as the protocol has it.
+    pub annotations: Map<String, Value>,
+}
+
+impl ServerTool {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub(crate) fn read(tool: &Value) -> Result<Self, String> {
+        let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else {
+            return Err("a tool without a name".to_owned());
+        };
+        let mut input_schema = match &tool["inputSchema"] {
+            Value::Object(schema) => schema.clone(),
+            Value::Null => Map::new(),
+            _ => return Err(format!("the tool {}: its inputSchema is no object", shown(name))),
+        };
+        // Some leave out what goes without saying, and whoever checks arguments needs it.
+        match input_schema.get("type") {
+            None => {
+                input_schema.insert("type".to_owned(), Value::from("object"));
+            }
+            Some(kind) if kind == "object" => {}
+            Some(_) => return Err(format!("the tool {}: its arguments are no object", shown(name))),
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            title: text(&tool["title"]).or_else(|| text(&tool["annotations"]["title"])),
+            description: text(&tool["description"]).unwrap_or_default(),
+            input_schema,
+            output_schema: tool["outputSchema"].as_object().cloned(),
+            annotations: tool["annotations"].as_object().cloned().unwrap_or_default(),
+        })
+    }
+}
+
+impl ServerTool {
+    /// As [`ServerTool::read`] reads it.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut tool = json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "annotations": self.annotations,
+        });
+        if let Some(title) = &self.title {
+            tool["title"] = json!(title);
+        }
+        if let Some(schema) = &self.output_schema {
+            tool["outputSchema"] = json!(schema);
+        }
+        tool
+    }
+}
+
+/// A step of a request under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How far it is.
+    pub done: f64,
+    /// Of how much, if that is known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+impl Session {
+    /// All tools of the server, page by page, and what of them could not be read.
+    ///
+    /// # Errors
+    /// Why there is no list.
+    pub async fn tools(&self) -> Result<(Vec<ServerTool>, Vec<String>), Failure> {
+        let (mut tools, mut strange): (Vec<ServerTool>, Vec<String>) = Default::default();
+        let mut cursor: Option<String> = None;
+        for _ in 0..MAX_PAGES {
+            let params = from(cursor.take());
+            let request = ListToolsRequest { params, ..ListToolsRequest::default() };
+            let page = answer(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
+            let Some(listed) = page["tools"].as_array() else {
+                return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
+            };
+            for tool in listed {
+                match ServerTool::read(tool) {
+                    Ok(tool) if tools.iter().any(|known| known.name == tool.name) => {
+                        strange.push(format!("the tool {} is listed twice", shown(&tool.name)));
+                    }
+                    Ok(tool) => tools.push(tool),
+                    Err(why) => strange.push(why),
+                }
+                if tools.len() > MAX_TOOLS {
+                    return Err(Failure::Strange(format!("it has more than {MAX_TOOLS} tools")));
+                }
+            }
+            match page["nextCursor"].as_str() {
+                Some(next) if !next.is_empty() => cursor = Some(next.to_owned()),
+                _ => return Ok((tools, strange)),
+            }
+        }
+        Err(Failure::Strange(format!("its list of tools has more than {MAX_PAGES} pages")))
+    }
+
+    /// Calls a tool: sends the request, and gives what is under way. It is sent once, whatever happens.
+    ///
+    /// # Errors
+    /// Why it could not be sent.
+    pub async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Running, Failure> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(Failure::of_request)?;
+        let progress = self.watched.watch(&handle.progress_token);
+        let token = Forget { watched: self.watched.clone(), token: handle.progress_token.clone() };
+        Ok(Running { handle, progress, _forget: token })
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Running {
+    handle: RequestHandle<RoleClient>,
+    progress: mpsc::Receiver<Progress>,
+    _forget: Forget,
+}
+
+/// Nobody waits for the progress of a request that has ended.
+#[derive(Debug)]
+struct Forget {
+    watched: Watched,
+    token: rmcp::model::ProgressToken,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        self.watched.forget(&self.token);
+    }
+}
+
+impl Running {
+    /// Waits for the answer. `patience` makes the time that may go by without an answer or progress; `unwanted` ends when
+    /// nobody wants the answer any more. In both cases the server is told.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn answer<P: Future<Output = ()>>(
+        mut self,
+        mut patience: impl FnMut() -> P,
+        unwanted: impl Future<Output = ()>,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<Value, Failure> {
+        pin_mut!(unwanted);
+        let mut is_watched = true;
+        let ended = loop {
+            let step = {
+                let time = patience();
+                pin_mut!(time);
+                let progress = async {
+                    match is_watched {
+                        true => self.progress.recv().await,
+                        false => std::future::pending().await,
+                    }
+                };
+                pin_mut!(progress);
+                let ending = futures::future::select(unwanted.as_mut(), time).map(|which| match which {
+                    Either::Left(_) => Failure::Cancelled,
+                    Either::Right(_) => Failure::Timeout,
+                });
+                let stirring = futures::future::select(progress, ending);
+                // The answer first: it counts, though it comes with the last moment.
+                match futures::future::select(&mut self.handle.rx, stirring).await {
+                    Either::Left((received, _)) => {
+                        return answer(received.unwrap_or(Err(rmcp::ServiceError::TransportClosed)));
+                    }
+                    Either::Right((Either::Left((step, _)), _)) => step.map_or(Step::Unwatched, Step::Progress),
+                    Either::Right((Either::Right((failure, _)), _)) => Step::Ended(failure),
+                }
+            };
+            match step {
+                Step::Progress(progress) => on_progress(progress),
+                Step::Unwatched => is_watched = false,
+                Step::Ended(failure) => break failure,
+            }
+        };
+        let reason = match ended {
+            Failure::Timeout => "it took longer than it may",
+            _ => "its result is not wanted any more",
+        };
+        // Whether the server hears of it makes no difference to us.
+        let _ = self.handle.cancel(Some(reason.to_owned())).await;
+        Err(ended)
+    }
+}
+
+enum Step {
+    Progress(Progress),
+    Unwatched,
+    Ended(Failure),
+}

@@ -1,0 +1,200 @@
+//! Messages as lines, for servers that are programs: how bytes become lines, and lines become the messages of rmcp.
+//!
+//! Both ends are channels, so whoever holds the process may be anywhere. A line that is too long, or that is no message, is
+//! told and left out: it never ends the connection, and it never takes more memory than a message may.
+
+use std::{collections::VecDeque, fmt};
+
+use rmcp::{
+    RoleClient,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::sync::mpsc;
+
+use crate::{session::Told, text::shown};
+
+/// The longest message, in bytes.
+pub const MAX_MESSAGE: usize = 16 << 20;
+
+/// How many lines may wait for each side.
+const WAITING: usize = 64;
+
+/// What a program printed, as lines.
+#[derive(Debug, Default)]
+pub struct Lines {
+    begun: Vec<u8>,
+    /// The rest of a line is left out, for it was too long.
+    skipping: bool,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// All of it, without its end.
+    Whole(Vec<u8>),
+    /// It was longer than a message may be.
+    TooLong,
+}
+
+impl Lines {
+    /// Adds bytes, and gives the lines that end in them.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some(end) = bytes.iter().position(|b| *b == b'\n') {
+            let (line, rest) = bytes.split_at(end);
+            self.begin(line);
+            let line = std::mem::take(&mut self.begun);
+            if std::mem::take(&mut self.skipping) {
+                lines.push(Line::TooLong);
+            } else if line.iter().any(|b| !b.is_ascii_whitespace()) {
+                lines.push(Line::Whole(line));
+            }
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        self.begin(bytes);
+        lines
+    }
+
+    fn begin(&mut self, bytes: &[u8]) {
+        if self.skipping {
+            return;
+        }
+        if self.begun.len() + bytes.len() > MAX_MESSAGE {
+            self.skipping = true;
+            self.begun = Vec::new();
+        } else {
+            self.begun.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// The end of a wire at which the program is.
+#[derive(Debug)]
+pub struct ProgramEnd {
+    /// What it is to be sent, a line each, with its end.
+    pub to_program: mpsc::Receiver<Vec<u8>>,
+    /// Where to put what it printed. Dropped: it prints nothing any more.
+    pub from_program: mpsc::Sender<Line>,
+}
+
+/// The end of a wire at which the client is.
+#[derive(Debug)]
+pub struct Wire {
+    to_program: Option<mpsc::Sender<Vec<u8>>>,
+    from_program: mpsc::Receiver<Line>,
+    /// Messages of one line that are still to be taken.
+    batch: VecDeque<RxJsonRpcMessage<RoleClient>>,
+    told: mpsc::Sender<Told>,
+}
+
+/// Nobody takes what is sent any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server takes no messages any more")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// A wire. What is no message is told to `told`, as long as there is room.
+pub fn wire(told: mpsc::Sender<Told>) -> (Wire, ProgramEnd) {
+    let (to_program, sent) = mpsc::channel(WAITING);
+    let (printed, from_program) = mpsc::channel(WAITING);
+    let wire = Wire { to_program: Some(to_program), from_program, batch: VecDeque::new(), told };
+    (wire, ProgramEnd { to_program: sent, from_program: printed })
+}
+
+impl Wire {
+    fn take(&mut self, line: Line) {
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::TooLong => {
+                return self.tell(format!("a message of more than {} MiB was left out", MAX_MESSAGE >> 20));
+            }
+        };
+        // Two revisions of the protocol have several messages in one line.
+        let is_batch = line.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
+        let read = if is_batch {
+            serde_json::from_slice::<VecDeque<RxJsonRpcMessage<RoleClient>>>(&line)
+        } else {
+            serde_json::from_slice(&line).map(|message| VecDeque::from([message]))
+        };
+        match read {
+            Ok(mut messages) => self.batch.append(&mut messages),
+            Err(_) => self.tell(format!("printed what is no message: {}", shown(&String::from_utf8_lossy(&line)))),
+        }
+    }
+
+    fn tell(&self, text: String) {
+        let _ = self.told.try_send(Told::Strange(text));
+    }
+}
+
+impl Transport<RoleClient> for Wire {
+    type Error = Closed;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let to_program = self.to_program.clone();
+        async move {
+            let mut line = serde_json::to_vec(&message).map_err(|_| Closed)?;
+            line.push(b'\n');
+            to_program.ok_or(Closed)?.send(line).await.map_err(|_| Closed)
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            if let Some(message) = self.batch.pop_front() {
+                return Some(message);
+            }
+            let line = self.from_program.recv().await?;
+            self.take(line);
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.to_program = None;
+        self.from_program.close();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_whole() {
+        let mut lines = Lines::default();
+        let much = vec![b'x'; MAX_MESSAGE / 2];
+        assert_eq!(lines.push(&much), []);
+        assert_eq!(lines.push(&much), []);
+        assert_eq!(lines.push(b"x"), []);
+        assert_eq!(lines.begun.capacity(), 0, "nothing of it is kept");
+        assert_eq!(lines.push(&much), []);
+        assert_eq!(lines.push(b"\n{}\n"), [Line::TooLong, Line::Whole(b"{}".to_vec())]);
+        let mut exact = vec![b'y'; MAX_MESSAGE];
+        exact.push(b'\n');
+        assert!(matches!(lines.push(&exact).as_slice(), [Line::Whole(line)] if line.len() == MAX_MESSAGE));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_the_same_however_they_arrive(
+            pieces in proptest::collection::vec(proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..9), 0..9),
+        ) {
+            let whole: Vec<u8> = pieces.concat();
+            let mut lines = Lines::default();
+            let piecewise: Vec<Line> = pieces.iter().flat_map(|piece| lines.push(piece)).collect();
+            prop_assert_eq!(piecewise, Lines::default().push(&whole));
+        }
+    }
+}
