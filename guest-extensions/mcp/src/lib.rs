@@ -6,10 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
-mod drive;
 mod registry;
-mod server;
-mod stdio;
 mod telling;
 
 use std::{cell::Cell, rc::Rc};
@@ -21,6 +18,11 @@ use atoll_mcp_client::{
     result::{Piece, shape},
     session::{Identity, Progress},
 };
+use atoll_mcp_connection::{
+    Catalog,
+    drive::Drive,
+    server::{Server, Surroundings, close_all},
+};
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
@@ -30,9 +32,7 @@ use atoll_plugin::{
 use futures::future::{join_all, select};
 use serde_json::Value;
 
-use drive::Drive;
 use registry::Registry;
-use server::{Server, Surroundings, close_all};
 use telling::{Telling, activate};
 
 /// How much of a result's text a model gets, in characters; the whole is in a file.
@@ -69,7 +69,7 @@ impl Extension for Mcp {
         }
         let (drive, registry, about) = (Drive::new()?, Rc::new(Registry::default()), host::describe());
         let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd };
-        let around = Rc::new(Surroundings { registry: Rc::clone(&registry), identity, home: None });
+        let around = Rc::new(Surroundings { catalog: Rc::clone(&registry) as Rc<dyn Catalog>, identity, home: None });
         let enabled = servers.into_iter().filter(|server| server.entry.enabled);
         let servers: Vec<Rc<Server>> =
             enabled.map(|server| Rc::new(Server::new(server.name, server.entry, drive.clone()))).collect();

@@ -12,10 +12,10 @@ use atoll_mcp_client::{
     result::whole_schema,
     session::ServerTool,
 };
+use atoll_mcp_connection::{Catalog, server::Server};
 use atoll_plugin::{Error, table, types};
+use futures::{FutureExt as _, future::LocalBoxFuture};
 use serde_json::{Map, Value};
-
-use crate::server::Server;
 
 /// Where a tool of the table comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,13 +44,7 @@ impl Registry {
         let _ = table::expect(&namespace(server), true);
     }
 
-    /// Says that no more is to come of a server for now.
-    pub(crate) fn settled(&self, server: &str) {
-        let _ = table::expect(&namespace(server), false);
-    }
-
-    /// Has the tools of a server in the table, and no others of it. Gives what could not be had.
-    pub(crate) async fn put(&self, server: &Server, instructions: Option<&str>, tools: Vec<ServerTool>) -> Vec<String> {
+    async fn have(&self, server: &Server, instructions: Option<&str>, tools: Vec<ServerTool>) -> Vec<String> {
         let shown: Vec<(ServerTool, Exposure)> = tools
             .into_iter()
             .map(|tool| {
@@ -109,6 +103,21 @@ impl Registry {
             let _: Result<(), Error> = table::unregister(gone).await;
         }
         lost
+    }
+}
+
+impl Catalog for Registry {
+    fn put<'a>(
+        &'a self,
+        server: &'a Server,
+        instructions: Option<&'a str>,
+        tools: Vec<ServerTool>,
+    ) -> LocalBoxFuture<'a, Vec<String>> {
+        self.have(server, instructions, tools).boxed_local()
+    }
+
+    fn settled(&self, server: &str) {
+        let _ = table::expect(&namespace(server), false);
     }
 }
 

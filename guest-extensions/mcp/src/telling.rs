@@ -7,9 +7,10 @@ use atoll_mcp_client::{
     exposure::Exposure,
     prompt::{SECTION, Told, section},
 };
+use atoll_mcp_connection::server::Server;
 use atoll_plugin::{log, session, table};
 
-use crate::{SCRIPTS, SEARCH, server::Server};
+use crate::{SCRIPTS, SEARCH};
 
 /// What it was told last.
 #[derive(Debug, Default)]

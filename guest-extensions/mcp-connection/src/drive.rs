@@ -16,14 +16,14 @@ const ROUNDS: usize = 8;
 
 /// The runtime. Clones are the same one.
 #[derive(Clone, Debug)]
-pub(crate) struct Drive(Rc<Runtime>);
+pub struct Drive(Rc<Runtime>);
 
 impl Drive {
     /// A runtime of its own.
     ///
     /// # Errors
     /// `failed` if there can be none.
-    pub(crate) fn new() -> Result<Self, Error> {
+    pub fn new() -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_time().build();
         runtime
             .map(|runtime| Self(Rc::new(runtime)))
@@ -31,7 +31,7 @@ impl Drive {
     }
 
     /// Runs a future that uses the runtime's tasks. Not inside of another one.
-    pub(crate) async fn run<T>(&self, future: impl Future<Output = T>) -> T {
+    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         std::future::poll_fn(|context| {
             let polled = {

@@ -23,7 +23,7 @@ const LAST_GRACE_MS: u64 = 2_000;
 const LAST_WORDS_MS: u64 = 200;
 
 /// A program under way.
-pub(crate) struct Program {
+pub struct Program {
     child: process::Child,
     /// The end of what it said on standard error.
     said: RefCell<VecDeque<char>>,
@@ -44,7 +44,7 @@ impl Program {
     ///
     /// # Errors
     /// Why it can not be started.
-    pub(crate) async fn start(stdio: &Stdio, home: Option<&str>) -> Result<Self, Error> {
+    pub async fn start(stdio: &Stdio, home: Option<&str>) -> Result<Self, Error> {
         let mut env = Vec::new();
         for (name, value) in &stdio.env {
             // Values that are looked up are the host's to fill in, which it can not do yet.
@@ -72,7 +72,7 @@ impl Program {
     }
 
     /// How it ended, and what it said last on standard error: to be put after a sentence.
-    pub(crate) fn last_words(&self) -> String {
+    pub fn last_words(&self) -> String {
         let how = match *self.exit.borrow() {
             Some(process::Exit { signal: Some(signal), .. }) => format!(" (signal {signal} ended it)"),
             Some(process::Exit { code, .. }) => format!(" (it exited with {code})"),
@@ -86,7 +86,7 @@ impl Program {
     }
 
     /// Passes on what is said from one side to the other, until the program prints no more or `done` ends. Then it is ended.
-    pub(crate) async fn serve(&self, end: ProgramEnd, done: impl Future<Output = ()>) {
+    pub async fn serve(&self, end: ProgramEnd, done: impl Future<Output = ()>) {
         let ProgramEnd { mut to_program, from_program } = end;
         let mut stdout = self.child.stdout();
         let reading = async move {

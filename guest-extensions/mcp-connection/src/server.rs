@@ -20,11 +20,11 @@ use futures::future::{Either, join, join_all, select};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{drive::Drive, registry::Registry, stdio::Program};
+use crate::{Catalog, drive::Drive, stdio::Program};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
-pub(crate) enum State {
+pub enum State {
     /// It is connected to.
     Connecting,
     /// It is there.
@@ -38,9 +38,11 @@ pub(crate) enum State {
 }
 
 /// A server of the configuration.
-pub(crate) struct Server {
-    pub(crate) name: String,
-    pub(crate) entry: Entry,
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// What the configuration says of it.
+    pub entry: Entry,
     drive: Drive,
     /// What it says of how it is used, once it was there.
     instructions: RefCell<Option<String>>,
@@ -54,14 +56,18 @@ pub(crate) struct Server {
 }
 
 /// What all servers are connected to with.
-pub(crate) struct Surroundings {
-    pub(crate) registry: Rc<Registry>,
-    pub(crate) identity: Identity,
-    pub(crate) home: Option<String>,
+pub struct Surroundings {
+    /// Where their tools go.
+    pub catalog: Rc<dyn Catalog>,
+    /// Who connects.
+    pub identity: Identity,
+    /// The user's home, which a `~` stands for.
+    pub home: Option<String>,
 }
 
 impl Server {
-    pub(crate) fn new(name: String, entry: Entry, drive: Drive) -> Self {
+    /// One that is not connected to yet: [`Self::live`] does that.
+    pub fn new(name: String, entry: Entry, drive: Drive) -> Self {
         let (state, closing) = (watch::channel(State::Connecting).0, watch::channel(false).0);
         Self {
             name,
@@ -76,11 +82,11 @@ impl Server {
     }
 
     /// Connects, serves, and does so again whenever it is needed, until the session ends.
-    pub(crate) async fn live(self: Rc<Self>, around: Rc<Surroundings>) {
+    pub async fn live(self: Rc<Self>, around: Rc<Surroundings>) {
         let mut closing = self.closing.subscribe();
         loop {
             let (was_there, why) = self.once(&around).await;
-            around.registry.settled(&self.name);
+            around.catalog.settled(&self.name);
             if *closing.borrow() {
                 break;
             }
@@ -151,7 +157,7 @@ impl Server {
             if let Err(failure) = self.list(&session, around).await {
                 return failure;
             }
-            around.registry.settled(&self.name);
+            around.catalog.settled(&self.name);
             was_there.set(true);
             self.state.send_replace(State::Connected(Rc::clone(&session)));
             loop {
@@ -183,7 +189,7 @@ impl Server {
         for why in strange {
             log::write(log::Level::Warn, &format!("the server {}: {why}", self.name));
         }
-        for why in around.registry.put(self, session.instructions(), tools).await {
+        for why in around.catalog.put(self, session.instructions(), tools).await {
             log::write(log::Level::Warn, &format!("the server {}: {why}", self.name));
         }
         Ok(())
@@ -213,12 +219,12 @@ impl Server {
     }
 
     /// What it says of how it is used, if it was ever there.
-    pub(crate) fn instructions(&self) -> Option<String> {
+    pub fn instructions(&self) -> Option<String> {
         self.instructions.borrow().clone()
     }
 
     /// Waits until it is known whether the server is there. It is not connected to again.
-    pub(crate) async fn known(&self) {
+    pub async fn known(&self) {
         let mut state = self.state.subscribe();
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
     }
@@ -258,7 +264,7 @@ impl Server {
     ///
     /// # Errors
     /// Why there is no result.
-    pub(crate) async fn call(
+    pub async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
@@ -286,7 +292,7 @@ impl Server {
     }
 
     /// Ends it. Waits until nothing is left of it.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         self.closing.send_replace(true);
         let mut state = self.state.subscribe();
         let _ = state.wait_for(|state| matches!(state, State::Closed)).await;
@@ -297,7 +303,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Ends all of them at once.
-pub(crate) async fn close_all(servers: &[Rc<Server>]) {
+/// Ends all of them at once. Waits until nothing is left of them.
+pub async fn close_all(servers: &[Rc<Server>]) {
     join_all(servers.iter().map(|server| server.close())).await;
 }
