@@ -1,8 +1,8 @@
 //! The steps: an object with one key each, which says what is done.
 
 use atoll_plugin::{
-    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, log, models, process,
-    progress, providers, secrets, servers, session, store, table,
+    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, log, models,
+    process, progress, providers, secrets, servers, session, store, table,
     types::{Delivery, ToolOutput as Output},
     ui,
 };
@@ -67,6 +67,9 @@ pub(crate) async fn run(steps: &Value, place: &Place) -> Result<Vec<Value>, Erro
         gave.push(match name.as_str() {
             "try" => match Box::pin(run(&json!([with]), place)).await {
                 Ok(mut gave) => gave.pop().unwrap_or_default(),
+                Err(Error::Denied(denial)) => {
+                    json!({"code": "denied", "message": format!("{}: {}", denial.target, denial.hint)})
+                }
                 Err(error) => json!({"code": error.code(), "message": error.message()}),
             },
             _ => one(name, with, place).await?,
