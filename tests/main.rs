@@ -53,6 +53,7 @@ mod lazy_start;
 mod limits;
 mod ls_tool;
 mod malformed_plugins;
+mod mcp_http;
 mod mcp_servers;
 mod mcp_stdio;
 mod misbehaving_plugins;

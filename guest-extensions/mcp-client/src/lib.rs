@@ -9,8 +9,11 @@
 pub mod cache;
 pub mod config;
 pub mod exposure;
+pub mod http;
 pub mod mentions;
 pub mod names;
+pub mod net;
+pub mod oauth;
 pub mod prompt;
 pub mod result;
 pub mod session;
