@@ -116,6 +116,35 @@ fn without_a_grant_of_it_one_that_has_files_of_configuration_is_not_loaded() {
 }
 
 #[test]
+fn who_may_not_start_programs_writes_nothing_that_runs_or_tells_more_than_is_there_already() {
+    let sandbox = Sandbox::new();
+    let there = "[\"$TOKEN\", \"!echo made\"]";
+    sandbox.home_file("puppet.json", there);
+    let named = sandbox.puppets(&[("puppet", json!({}))]);
+    let process = "process = [{ program = \"sh\" }]";
+    let narrow = "process = [{ program = \"sh\", arguments = [\"--version\"] }]";
+    let granted = sandbox.grants().replace("all = true", &crate::common::puppets::OUTWARD.replace(process, narrow));
+    sandbox.home_file("grants.toml", granted);
+    let write = |text: &str| json!({"try": {"writeConfig": {"file": "puppet.json", "text": text}}});
+    let texts = [
+        "[\"!touch ran\"]",
+        "[\"$OTHER\"]",
+        "{\"a\": {\"b\": [\"x ${OTHER:-y}\"]}}",
+        "[\"!echo made\", \"Bearer $TOKEN\"]",
+    ];
+    let all = json!({"steps": texts.map(write)}).to_string();
+    let run = sandbox.atoll().args(named).args(["tool", "call", "puppet", &all, "--json"]).run().ok();
+    let gave: Value = serde_json::from_str(&text_of(&run.json()["content"])).unwrap();
+    for refused in &gave.as_array().unwrap()[..3] {
+        assert_eq!(refused["code"], "denied", "{gave}");
+        let said = refused["message"].as_str().unwrap();
+        assert!(said.contains("puppet.json") && said.contains("--process sh"), "{said}");
+    }
+    assert!(gave[3]["code"].is_null(), "{gave}");
+    assert_eq!(fs::read_to_string(sandbox.atoll_home().join("puppet.json")).unwrap(), texts[3]);
+}
+
+#[test]
 fn what_a_command_prints_is_on_standard_output_and_nowhere_among_events() {
     let sandbox = Sandbox::new();
     let puppet = json!({"commands": {"say": [{"print": "first"}, {"print": "second\n"}, {"print": "\u{1b}[2J"}]}});

@@ -120,11 +120,7 @@ impl UserConfig {
     fn named(&self, file: &str) -> Result<Named, Error> {
         let mut named = Named::default();
         for document in self.read(file)?.iter().filter(|document| document.trusted) {
-            let text = document.text.strip_prefix('\u{feff}').unwrap_or(&document.text);
-            // One that is broken names nothing.
-            if let Ok(Some(value)) = jsonc_parser::parse_to_serde_value::<Option<Value>>(text, &JSON) {
-                named.add(&value);
-            }
+            named.add_text(&document.text);
         }
         Ok(named)
     }
@@ -138,6 +134,14 @@ struct Named {
 }
 
 impl Named {
+    /// One that is broken names nothing.
+    fn add_text(&mut self, text: &str) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if let Ok(Some(value)) = jsonc_parser::parse_to_serde_value::<Option<Value>>(text, &JSON) {
+            self.add(&value);
+        }
+    }
+
     fn add(&mut self, value: &Value) {
         let mut next = vec![value];
         while let Some(value) = next.pop() {
@@ -190,6 +194,13 @@ impl ConfigFiles for UserConfig {
             None => None,
         };
         Ok(user.into_iter().chain(project).collect())
+    }
+
+    fn named_newly(&self, file: &str, text: &str) -> Result<Vec<String>, Error> {
+        let (now, mut then) = (self.named(file)?, Named::default());
+        then.add_text(text);
+        let commands = then.commands.difference(&now.commands).cloned();
+        Ok(commands.chain(then.variables.difference(&now.variables).map(|name| format!("${name}"))).collect())
     }
 
     fn write(

@@ -45,6 +45,13 @@ pub trait ConfigFiles: Send + Sync {
     /// `failed` if one can not be read.
     fn read(&self, file: &str) -> Result<Vec<ConfigDocument>, Error>;
 
+    /// The commands and variables that a text names and that no file of this name that counts names now: what could be
+    /// filled in once it is written, and not before.
+    ///
+    /// # Errors
+    /// `failed` if one of the files can not be read.
+    fn named_newly(&self, file: &str, text: &str) -> Result<Vec<String>, Error>;
+
     /// Replaces one that has this version, or makes it where none is given. Durable when it returns.
     ///
     /// # Errors

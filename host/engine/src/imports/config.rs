@@ -44,6 +44,19 @@ fn used(caller: &Caller, operation: &str, file: &str, verdict: Verdict, bytes: u
     caller.call.uses.add(Capability::Config.as_str(), operation, file, verdict, 1, Some(bytes as u64));
 }
 
+/// Makes sure that a plugin may write a command, or the name of a variable, which is to be filled in afterwards: it might be
+/// the one who asks for that, so it has to be one that could run the command itself, or print the variable.
+async fn may_be_filled_in(caller: &Caller, file: &str, named: &str) -> Result<(), Error> {
+    let command = named.strip_prefix('!').map_or_else(|| format!("printf %s {named}"), str::to_owned);
+    let target = format!("{named} in {file}");
+    let the_use = Use { capability: Capability::Process.as_str(), operation: "write for later", target: &target };
+    let allowed = caller.permit(the_use, |effective| effective.check_process("sh", &["-c", &command])).await;
+    allowed.map(drop).map_err(|error| match error {
+        Error::Denied { capability, hint, .. } => Error::Denied { capability, target, hint },
+        other => other,
+    })
+}
+
 fn document(document: ConfigDocument) -> wit::Document {
     wit::Document {
         place: match document.place {
@@ -86,6 +99,11 @@ impl<T: Send + 'static> wit::HostWithStore<T> for Host {
                 wit::Place::User => ConfigPlace::User,
                 wit::Place::Project => ConfigPlace::Project,
             };
+            let (own, name, text) = (Arc::clone(&files), file.clone(), Arc::<str>::from(text));
+            let shown = Arc::clone(&text);
+            for named in caller.blocking(move || own.named_newly(&name, &shown)).await? {
+                may_be_filled_in(&caller, &file, &named).await?;
+            }
             let (name, length) = (file.clone(), text.len());
             let written = caller.blocking(move || files.write(&name, place, &text, expected.as_deref())).await?;
             used(&caller, "write", &file, verdict, length);
