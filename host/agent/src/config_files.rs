@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", None).unwrap_err().code(), "stale");
         let second = config.write("a.json", ConfigPlace::User, "{ }", Some(&first.version)).unwrap();
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", Some(&first.version)).unwrap_err().code(), "stale");
-        assert_eq!(config.read("a.json").unwrap(), [second.clone()]);
+        assert_eq!(config.read("a.json").unwrap(), std::slice::from_ref(&second));
         fs::remove_file(&second.path).unwrap();
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", Some(&second.version)).unwrap_err().code(), "stale");
         let project = config.write("a.json", ConfigPlace::Project, "[]", None).unwrap();
@@ -362,7 +362,7 @@ mod tests {
         assert!(error.to_string().contains("atoll trust allow"), "{error}");
         assert_eq!(setting.config(true).resolve("a.json", "!echo ran").unwrap().value, "ran");
         // Where the working directory is the user's own there is but one.
-        let own = UserConfig::new(setting.user.clone(), None, BTreeMap::new());
+        let own = UserConfig::new(setting.user, None, BTreeMap::new());
         assert_eq!(own.write("a.json", ConfigPlace::Project, "", None).unwrap_err().code(), "invalid-arguments");
     }
 
