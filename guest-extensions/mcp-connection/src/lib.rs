@@ -9,6 +9,7 @@
 pub mod drive;
 pub mod server;
 pub mod stdio;
+pub mod values;
 
 use atoll_mcp_client::session::ServerTool;
 use futures::future::LocalBoxFuture;

@@ -43,6 +43,8 @@ pub struct Server {
     pub name: String,
     /// What the configuration says of it.
     pub entry: Entry,
+    /// Another extension added it: it is asked whether that one may do what it needs.
+    is_others: bool,
     drive: Drive,
     /// What it says of how it is used, once it was there.
     instructions: RefCell<Option<String>>,
@@ -56,6 +58,7 @@ pub struct Server {
 }
 
 /// What all servers are connected to with.
+#[derive(Clone)]
 pub struct Surroundings {
     /// Where their tools go.
     pub catalog: Rc<dyn Catalog>,
@@ -63,6 +66,8 @@ pub struct Surroundings {
     pub identity: Identity,
     /// The user's home, which a `~` stands for.
     pub home: Option<String>,
+    /// The name of the file of configuration that values are looked up for.
+    pub file: String,
 }
 
 impl Server {
@@ -72,6 +77,7 @@ impl Server {
         Self {
             name,
             entry,
+            is_others: false,
             drive,
             instructions: RefCell::default(),
             state,
@@ -79,6 +85,22 @@ impl Server {
             asked: Notify::new(),
             closing,
         }
+    }
+
+    /// The same, of another extension: it may do no more than what that one may do by itself.
+    #[must_use]
+    pub fn added_by_another(self) -> Self {
+        Self { is_others: true, ..self }
+    }
+
+    /// Another one like it, which is not connected to.
+    pub fn another(&self) -> Self {
+        Self { is_others: self.is_others, ..Self::new(self.name.clone(), self.entry.clone(), self.drive.clone()) }
+    }
+
+    /// How it is.
+    pub fn state(&self) -> State {
+        self.state.borrow().clone()
     }
 
     /// Connects, serves, and does so again whenever it is needed, until the session ends.
@@ -111,7 +133,7 @@ impl Server {
         let Transport::Stdio(stdio) = &self.entry.transport else {
             return (false, "servers at an address are not supported yet".to_owned());
         };
-        let program = match Program::start(stdio, around.home.as_deref()).await {
+        let program = match Program::start(stdio, around, self.is_others.then_some(self.name.as_str())).await {
             Ok(program) => program,
             Err(error) => return (false, error.message()),
         };

@@ -6,13 +6,20 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
+mod commands;
+mod files;
+mod pool;
+mod registered;
 mod registry;
 mod telling;
 
-use std::{cell::Cell, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use atoll_mcp_client::{
-    config::{Configuration, Document, Place, Problem},
+    config::{Configuration, Severity},
     exposure::Exposure,
     mentions::mentioned,
     result::{Piece, shape},
@@ -21,17 +28,21 @@ use atoll_mcp_client::{
 use atoll_mcp_connection::{
     Catalog,
     drive::Drive,
-    server::{Server, Surroundings, close_all},
+    server::{Server, Surroundings},
 };
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
-    host, log, progress, spawn_local, tools,
+    host, log, progress, tools,
     types::{Blob, Subscription, Tool},
+    ui,
 };
 use futures::future::{join_all, select};
 use serde_json::Value;
 
+use files::{FILE, Files};
+use pool::Pool;
+use registered::Registered;
 use registry::Registry;
 use telling::{Telling, activate};
 
@@ -49,85 +60,177 @@ const SEARCH: &str = "tool_search";
 const SCRIPTS: &str = "codemode";
 
 struct Mcp {
-    servers: Vec<Rc<Server>>,
+    /// What the files say, and what is wrong with them.
+    configuration: Configuration,
+    /// What other extensions have added.
+    registered: RefCell<Registered>,
+    /// The servers that are there, or will be.
+    pool: Pool,
     registry: Rc<Registry>,
     telling: Telling,
-    /// Scripts may be switched on for servers.
-    with_scripts: bool,
+    /// The servers of the files have been connected to, or are being.
+    connected: Cell<bool>,
     /// The first prompt has been waited for.
     waited: Cell<bool>,
 }
 
 impl Extension for Mcp {
     async fn start(_: StartReason) -> Result<(Self, Subscription), Error> {
-        let settings = host::settings();
-        let path = "pluginSettings.mcp";
-        let document = Document { place: Place::User, path, text: &settings };
-        let Configuration { servers, problems, auto_enable_codemode } = Configuration::read(&[document]);
-        for problem in &problems {
-            log::write(log::Level::Warn, &Problem::to_string(problem));
+        let (about, is_for_command) = (host::describe(), host::wanted_command().is_some());
+        // A file that can not be read must not keep away what repairs it.
+        let configuration = match Files::read().await {
+            Ok(files) => files.configuration(),
+            Err(error) => {
+                say(log::Level::Warn, &error.message());
+                Configuration::default()
+            }
+        };
+        let registry = Rc::new(Registry::default());
+        let around = Surroundings {
+            catalog: Rc::clone(&registry) as Rc<dyn Catalog>,
+            identity: Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd },
+            home: host::home(),
+            file: FILE.to_owned(),
+        };
+        let adapter = Self {
+            configuration,
+            registered: RefCell::default(),
+            pool: Pool::new(Drive::new()?, around),
+            registry,
+            telling: Telling::default(),
+            connected: Cell::new(false),
+            waited: Cell::new(false),
+        };
+        if !is_for_command {
+            for problem in &adapter.configuration.problems {
+                let level = if problem.severity == Severity::Error { log::Level::Warn } else { log::Level::Info };
+                say(level, &problem.to_string());
+            }
+            adapter.connect();
         }
-        let (drive, registry, about) = (Drive::new()?, Rc::new(Registry::default()), host::describe());
-        let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd };
-        let around = Rc::new(Surroundings { catalog: Rc::clone(&registry) as Rc<dyn Catalog>, identity, home: None });
-        let enabled = servers.into_iter().filter(|server| server.entry.enabled);
-        let servers: Vec<Rc<Server>> =
-            enabled.map(|server| Rc::new(Server::new(server.name, server.entry, drive.clone()))).collect();
-        for server in &servers {
-            Registry::coming(&server.name);
-            spawn_local(Rc::clone(server).live(Rc::clone(&around)));
-        }
-        if about.mode == host::Mode::Command {
+        if about.mode == host::Mode::Command && !is_for_command {
             // A command calls at once what it names, and a script at once what it mentions.
-            wait_for(&servers, START_WAIT_MS).await;
+            wait_for(&adapter.pool.all(), START_WAIT_MS).await;
         }
-        let wanted = Subscription::new().event("session-start").event("before-agent-start").event("tool-call");
-        let with_scripts = auto_enable_codemode.unwrap_or(true);
-        let (telling, waited) = (Telling::default(), Cell::new(false));
-        Ok((Self { servers, registry, telling, with_scripts, waited }, wanted))
+        let wanted = Subscription::new()
+            .event("session-start")
+            .event("before-agent-start")
+            .event("tool-call")
+            .event("mcp-servers-change")
+            .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        Ok((adapter, wanted))
     }
 
     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
         match event {
             Event::ToolCall(call) => wait_for(&self.needed_by(&call), LONGEST_WAIT_MS).await,
-            Event::Other(other) if other.name == "session-start" => {
-                activate(&self.servers, self.with_scripts).await;
-                self.telling.tell(&self.servers).await;
+            Event::Other(other) if other.name == "session-start" => self.tell().await,
+            Event::Other(other) if other.name == "mcp-servers-change" => {
+                self.follow().await;
+                self.tell().await;
             }
             Event::Other(other) if other.name == "before-agent-start" => {
                 if !self.waited.replace(true) {
-                    let is_declared = |server: &&Rc<Server>| server.entry.exposure.could_be(Exposure::Direct);
-                    let declared: Vec<Rc<Server>> = self.servers.iter().filter(is_declared).map(Rc::clone).collect();
+                    let mut declared = self.pool.all();
+                    declared.retain(|server| server.entry.exposure.could_be(Exposure::Direct));
                     wait_for(&declared, FIRST_WAIT_MS).await;
                 }
-                self.telling.tell(&self.servers).await;
+                self.telling.tell(&self.pool.all()).await;
             }
             Event::Input(_) | Event::ToolResult(_) | Event::Bus(_) | Event::Other(_) => {}
         }
         Ok(Outcome::Pass)
     }
 
+    async fn command(&self, _: EventId, _: &str, arguments: &str) -> Result<(), Error> {
+        commands::run(self, arguments).await
+    }
+
     async fn stop(&self) {
-        close_all(&self.servers).await;
+        self.pool.close().await;
     }
 }
 
 export_extension!(Mcp);
 
 impl Mcp {
+    /// Connects to what the files and other extensions have, unless that was begun.
+    fn connect(&self) {
+        if self.connected.replace(true) {
+            return;
+        }
+        for defined in self.configuration.servers.iter().filter(|server| server.entry.enabled) {
+            self.pool.begin(defined, false);
+        }
+        self.take_registered();
+    }
+
+    /// Connects to what other extensions have added since it was looked at; gives the names of those that are gone or have
+    /// become something else.
+    fn take_registered(&self) -> Vec<String> {
+        let now = Registered::read(&self.configuration);
+        let before = self.registered.replace(now);
+        let now = self.registered.borrow();
+        for problem in now.problems.iter().filter(|problem| !before.problems.contains(problem)) {
+            say(log::Level::Warn, problem);
+        }
+        let is_new =
+            |name: &str, config: &Value| !before.servers.iter().any(|(known, was)| known.name == name && was == config);
+        for (defined, config) in now.servers.iter().filter(|(server, _)| server.entry.enabled) {
+            if is_new(&defined.name, config) && !before.servers.iter().any(|(known, _)| known.name == defined.name) {
+                self.pool.begin(defined, true);
+            }
+        }
+        let is_there =
+            |name: &str, config: &Value| now.servers.iter().any(|(known, is)| known.name == name && is == config);
+        let gone = before.servers.iter().filter(|(server, config)| !is_there(&server.name, config));
+        gone.map(|(server, _)| server.name.clone()).collect()
+    }
+
+    /// Has those that other extensions have added, and no others of theirs.
+    async fn follow(&self) {
+        if !self.connected.get() {
+            return;
+        }
+        for name in self.take_registered() {
+            self.pool.end(&name).await;
+            let now: Vec<_> = self.registered.borrow().servers.iter().map(|(server, _)| server.clone()).collect();
+            if let Some(defined) = now.iter().find(|server| server.name == name && server.entry.enabled) {
+                self.pool.begin(defined, true);
+            }
+        }
+    }
+
+    /// Has the model know of the servers, and have what reaches their tools.
+    async fn tell(&self) {
+        let servers = self.pool.all();
+        activate(&servers, self.configuration.auto_enable_codemode.unwrap_or(true)).await;
+        self.telling.tell(&servers).await;
+    }
+
     /// The servers that a call may need, beside those whose tools it is.
     fn needed_by(&self, call: &Call) -> Vec<Rc<Server>> {
-        let names = || self.servers.iter().map(|server| server.name.as_str());
-        let needed: Vec<&str> = match call.tool.as_str() {
-            SEARCH => names().collect(),
+        let mut servers = self.pool.all();
+        let names = || servers.iter().map(|server| server.name.as_str());
+        let needed: Vec<String> = match call.tool.as_str() {
+            SEARCH => return servers,
             SCRIPTS => {
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-                mentioned(arguments["code"].as_str().unwrap_or_default(), names())
+                let mentioned = mentioned(arguments["code"].as_str().unwrap_or_default(), names());
+                mentioned.into_iter().map(str::to_owned).collect()
             }
             _ => return Vec::new(),
         };
-        self.servers.iter().filter(|server| needed.contains(&server.name.as_str())).map(Rc::clone).collect()
+        servers.retain(|server| needed.contains(&server.name));
+        servers
     }
+}
+
+/// Says something to whoever reads the log, and to the person.
+fn say(level: log::Level, text: &str) {
+    log::write(level, text);
+    let tone = if level == log::Level::Info { ui::Tone::Info } else { ui::Tone::Warning };
+    ui::notify(text, tone);
 }
 
 /// Waits until it is known whether these are there, or for so long.
@@ -154,8 +257,8 @@ impl tools::Guest for Tools {
         let Some(adapter) = Mcp::instance() else { return Err(Error::unavailable("It has not been started.")) };
         let source = adapter.registry.source(&call.tool);
         let found = source.and_then(|source| {
-            let server = adapter.servers.iter().find(|server| server.name == source.server)?;
-            Some((source.tool, Rc::clone(server)))
+            let server = adapter.pool.all().into_iter().find(|server| server.name == source.server)?;
+            Some((source.tool, server))
         });
         let Some((tool, server)) = found else {
             return Err(Error::not_found(format!("The tool {} is not offered by its server any more.", call.tool)));

@@ -140,6 +140,11 @@ impl Project {
         self.trusted_file("settings.json")
     }
 
+    /// A file of its directory, if it counts.
+    pub(crate) fn config(&self, name: &str) -> Option<PathBuf> {
+        self.trusted_file(name)
+    }
+
     /// The folder of its plugins, if they count.
     pub(crate) fn plugins(&self) -> Option<PathBuf> {
         self.trusted_file("plugins")

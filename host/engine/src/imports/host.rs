@@ -48,6 +48,16 @@ impl contract::host::Host for PluginState {
         let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
         Ok(facts.map_or_else(|| "{}".to_owned(), |facts| facts.settings(&self.plugin.who()).to_string()))
     }
+
+    fn home(&mut self) -> wasmtime::Result<Option<String>> {
+        let home = &self.plugin.shared.places.home;
+        Ok(home.is_absolute().then(|| home.to_string_lossy().into_owned()))
+    }
+
+    fn wanted_command(&mut self) -> wasmtime::Result<Option<String>> {
+        let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
+        Ok(facts.and_then(|facts| facts.command()))
+    }
 }
 
 impl<T: Send + 'static> contract::host::HostWithStore<T> for Host {
