@@ -105,7 +105,7 @@ mod stream;
 pub mod tool;
 
 pub use bindings::capabilities::atoll::plugin::{
-    bus, clock, files, host, http, listener, log, models, process, progress, providers, secrets, servers, session,
+    bus, clock, config, files, host, http, listener, log, models, process, progress, providers, secrets, servers, session,
     source, store, table, types, ui, workers,
 };
 pub use bindings::capabilities::{wit_future, wit_stream};

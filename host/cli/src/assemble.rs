@@ -9,6 +9,7 @@ use std::{
 use anyhow::Context as _;
 use atoll_agent::{
     Extensions, Pipeline,
+    config_files::UserConfig,
     extensions::{Flags, Report},
     models::Models,
     secrets::Secrets,
@@ -116,6 +117,8 @@ impl Parts {
         }
         let secrets = Secrets::new(directories.secrets(), environment());
         host.set_secrets(Arc::new(secrets));
+        let config = UserConfig::new(directories.atoll_home.clone(), project.config(), environment());
+        host.set_config(Arc::new(config));
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
         }
@@ -291,7 +294,7 @@ impl Parts {
     pub(crate) fn setup(&self, builtin: &'static Builtin, manifest: &Manifest) -> Setup {
         let named = manifest.start_when.iter().flat_map(|when| &when.config);
         let both = |name: &String| {
-            [Some(self.directories.atoll_home.join(name)), self.project.config(name)].into_iter().flatten()
+            [Some(self.directories.atoll_home.join(name)), self.project.config_file(name)].into_iter().flatten()
         };
         Setup {
             host: Arc::clone(&self.host),
