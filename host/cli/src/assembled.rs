@@ -126,9 +126,11 @@ impl Assembled {
     /// # Errors
     /// If one that the user named for this run can not be started, or the choice of tools is none.
     pub(crate) async fn start(&self, surroundings: Surroundings) -> anyhow::Result<()> {
-        let result = self.start_extensions(surroundings).await;
-        self.settle_builtins(&self.told.switched, false).await;
-        let result = result.and_then(|()| self.select());
+        let mut result = self.start_extensions(surroundings).await;
+        if result.is_ok() {
+            self.settle_builtins(&self.told.switched, false).await;
+            result = self.select();
+        }
         if result.is_err() {
             self.extensions.end("quit").await;
         }
