@@ -1,6 +1,6 @@
 //! `mcp.json`: the user's, and that of a trusted project.
 
-use atoll_mcp_client::config::{Configuration, Document, Place};
+use atoll_mcp_client::config::{Configuration, Document, Place, edit};
 use atoll_plugin::{Error, config};
 
 /// The file's name.
@@ -36,19 +36,25 @@ impl Files {
         self.all.iter().find(|document| self::place(document.place) == place)
     }
 
-    /// The text of the one in a place.
+    /// The text of the one in a place, to be changed.
     ///
     /// # Errors
-    /// `denied` if it is a project's that does not count.
-    pub(crate) fn text(&self, place: Place) -> Result<&str, Error> {
+    /// `denied` if it is a project's that does not count, in the host's words.
+    pub(crate) async fn text(&self, place: Place) -> Result<&str, Error> {
         match self.at(place) {
-            Some(document) if !document.trusted => Err(Error::failed(format!(
-                "{} does not count, for the project is not trusted: `atoll trust allow` changes that.",
-                document.path
-            ))),
+            // It is not written, for it may not be.
+            Some(document) if !document.trusted => {
+                let written = self.write(place, String::new()).await;
+                Err(written.err().unwrap_or_else(|| Error::failed(format!("{} does not count", document.path))))
+            }
             Some(document) => Ok(&document.text),
             None => Ok(""),
         }
+    }
+
+    /// Whether the one in a place has a server of this name.
+    pub(crate) fn has(&self, place: Place, name: &str) -> bool {
+        self.at(place).is_some_and(|document| edit::remove(&document.text, name).is_ok_and(|without| without.is_some()))
     }
 
     /// Writes the one in a place. Gives its path.

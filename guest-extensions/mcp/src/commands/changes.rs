@@ -43,8 +43,8 @@ pub(super) async fn add(add: Add) -> Result<(), Error> {
     let notes = checked(&name, &entry, place)
         .map_err(|why| Error::invalid_arguments(format!("mcp add: server {name:?}: {why}")))?;
     let files = Files::read().await?;
-    let before = files.text(place)?;
-    let known = edit::remove(before, &name).is_ok_and(|without| without.is_some());
+    let before = files.text(place).await?;
+    let known = files.has(place, &name);
     let text = edit::put(before, &name, &entry).map_err(|why| unchangeable(&why))?;
     let path = files.write(place, text).await?;
     let did = if known { "Replaced" } else { "Added" };
@@ -63,14 +63,13 @@ pub(super) fn unchangeable(why: &str) -> Error {
 pub(super) async fn remove(name: &str, place: arguments::Place) -> Result<(), Error> {
     let files = Files::read().await?;
     let place: Place = place.into();
-    let without = edit::remove(files.text(place)?, name).map_err(|why| unchangeable(&why))?;
+    let without = edit::remove(files.text(place).await?, name).map_err(|why| unchangeable(&why))?;
     let Some(text) = without else {
         let (other, hint) = match place {
             Place::User => (Place::Project, "; the project's file has one: -l takes that one out"),
             Place::Project => (Place::User, "; your own file has one: leave out -l to take that one out"),
         };
-        let is_there = files.text(other).is_ok_and(|text| edit::remove(text, name).is_ok_and(|found| found.is_some()));
-        if is_there {
+        if files.has(other, name) {
             return Err(Error::not_found(format!("there is no MCP server {name:?} in this file{hint}")));
         }
         let all = files.configuration();

@@ -20,7 +20,7 @@ struct Found {
 pub(super) async fn import(wanted: Import) -> Result<(), Error> {
     let place: Place = wanted.place.into();
     let ours = Files::read().await?;
-    let before = ours.text(place)?.to_owned();
+    let before = ours.text(place).await?.to_owned();
     let kinds = wanted.from.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut found = Vec::new();
     for kind in kinds {
