@@ -54,7 +54,7 @@ fn files_of_configuration_are_read_written_and_filled_in() {
         ]),
     );
     let user = sandbox.atoll_home().join("puppet.json");
-    let project = sandbox.root().canonicalize().unwrap().join(".atoll/puppet.json");
+    let project = sandbox.work().join(".atoll/puppet.json");
     assert_eq!(gave[0], json!([]));
     assert_eq!((&gave[1], &gave[2]), (&json!(user), &json!(project)));
     assert_eq!(gave[3]["code"], "stale");
@@ -67,7 +67,7 @@ fn files_of_configuration_are_read_written_and_filled_in() {
     assert_eq!(gave[7], json!(4));
     assert_eq!((&gave[8]["code"], &gave[9]["code"]), (&json!("denied"), &json!("denied")));
     assert_eq!(gave[10]["text"], "[secret]\n");
-    assert_eq!(fs::read_to_string(sandbox.root().join("ran")).unwrap(), "x\n");
+    assert_eq!(fs::read_to_string(sandbox.work().join("ran")).unwrap(), "x\n");
     assert_eq!(fs::metadata(&user).unwrap().permissions().mode() & 0o777, 0o600);
     let log = audit(&sandbox);
     assert!(!log.contains(CANARY) && log.contains("\"resolve\"") && log.contains("puppet.json"), "{log}");
@@ -77,7 +77,6 @@ fn files_of_configuration_are_read_written_and_filled_in() {
 fn a_projects_file_counts_only_with_trust_and_no_other_file_is_to_be_had() {
     let sandbox = Sandbox::new();
     sandbox.file(".atoll/puppet.json", "[\"$TOKEN\", \"!touch ran\"]");
-    let own = sandbox.settings(&json!({}));
     let names = ["settings.json", "secrets.json", "other.json", "../puppet.json", "/etc/passwd", "", "Puppet.json"];
     let mut all = vec![
         json!({"readConfig": "puppet.json"}),
@@ -95,8 +94,7 @@ fn a_projects_file_counts_only_with_trust_and_no_other_file_is_to_be_had() {
         assert_eq!(gave["code"], "denied", "{gave}");
     }
     assert!(gave[3]["message"].as_str().unwrap().contains("atoll trust allow"), "{}", gave[3]);
-    assert!(!sandbox.root().join("ran").exists());
-    let _ = own;
+    assert!(!sandbox.work().join("ran").exists());
     // With trust it is that very text.
     let gave = steps(&sandbox, &["-a"], &json!([{"resolvedBytes": {"file": "puppet.json", "value": "$TOKEN"}}]));
     assert_eq!(gave[0], json!(CANARY.len()));
@@ -155,9 +153,9 @@ fn a_lock_is_held_by_one_instance_of_all_processes_and_not_lost_with_its_holder(
     ]}}]);
     let named = sandbox.puppets(&[("puppet", json!({}))]);
     let call = json!({"steps": holds}).to_string();
-    let mut holder = sandbox.atoll().args(named).args(["tool", "call", "puppet", &call]).std();
+    let mut holder = sandbox.atoll().args(named).args(["tool", "call", "puppet", &call]).into_std();
     let mut holder = holder.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until_there(&sandbox.root().join("held"));
+    until_there(&sandbox.work().join("held"));
     let tried = steps(&sandbox, &[], &json!([{"tryLock": {"key": "a", "ms": 60}}]));
     holder.kill().unwrap();
     holder.wait().unwrap();
