@@ -7,6 +7,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
 pub mod drive;
+mod http;
+pub mod net;
 pub mod server;
 pub mod stdio;
 

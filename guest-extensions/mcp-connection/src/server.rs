@@ -6,12 +6,13 @@ use std::{
     cell::{Cell, RefCell},
     future::Future,
     pin::pin,
-    rc::Rc,
+    rc::{Rc, Weak},
     time::Duration,
 };
 
 use atoll_mcp_client::{
     config::{Entry, Transport},
+    http::Way,
     session::{Failure, Identity, Progress, Session, Told, told},
     wire::wire,
 };
@@ -20,7 +21,7 @@ use futures::future::{Either, join, join_all, select};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{Catalog, drive::Drive, stdio::Program};
+use crate::{Catalog, drive::Drive, http::Address, stdio::Program};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
@@ -53,6 +54,12 @@ pub struct Server {
     asked: Notify,
     /// Set once, when the session ends.
     closing: watch::Sender<bool>,
+}
+
+/// The other end of a connection.
+enum Far {
+    Program(Program),
+    Address(Address),
 }
 
 /// What all servers are connected to with.
@@ -108,11 +115,12 @@ impl Server {
 
     /// One connection, from its beginning to its end. Whether there was one, and why it ended.
     async fn once(&self, around: &Surroundings) -> (bool, String) {
-        let Transport::Stdio(stdio) = &self.entry.transport else {
-            return (false, "servers at an address are not supported yet".to_owned());
+        let far = match &self.entry.transport {
+            Transport::Stdio(stdio) => Program::start(stdio, around.home.as_deref()).await.map(Far::Program),
+            Transport::Http(http) => Address::of(http, self.entry.timeout).map(Far::Address),
         };
-        let program = match Program::start(stdio, around.home.as_deref()).await {
-            Ok(program) => program,
+        let far = match far {
+            Ok(far) => far,
             Err(error) => return (false, error.message()),
         };
         let (teller, told) = told();
@@ -128,10 +136,17 @@ impl Server {
         let done = async {
             select(pin!(ended.wait_for(|over| *over)), pin!(closing.wait_for(|closing| *closing))).await;
         };
-        // Each of the two ends soon after the other. The program's side is driven, too: what it prints has to get to the
-        // client's tasks.
-        let ((), failure) = join(self.drive.run(program.serve(end, done)), talking).await;
-        (was_there.get(), format!("{failure}{}", program.last_words()))
+        // Each of the two ends soon after the other. The server's side is driven, too: what it says has to get to the client's
+        // tasks.
+        let serving = async {
+            match &far {
+                Far::Program(program) => program.serve(end, done).await,
+                Far::Address(address) => address.serve(end, done).await,
+            }
+        };
+        let ((), failure) = join(self.drive.run(serving), talking).await;
+        let last_words = if let Far::Program(program) = &far { program.last_words() } else { String::new() };
+        (was_there.get(), format!("{failure}{last_words}"))
     }
 
     /// The client's side of a connection. Ends with it.
@@ -229,14 +244,17 @@ impl Server {
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
     }
 
-    /// The connection; where there is none any more, a new one.
-    async fn session(&self) -> Result<Rc<Session>, Error> {
+    /// The connection; where there is none any more, or only this one that has ended, a new one.
+    async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
         let mut state = self.state.subscribe();
         let mut has_asked = false;
         loop {
             let now = state.borrow_and_update().clone();
+            let has_ended = |session: &Rc<Session>| {
+                session.is_closed() || ended.is_some_and(|ended| ended.ptr_eq(&Rc::downgrade(session)))
+            };
             match now {
-                State::Connected(session) if !session.is_closed() => return Ok(session),
+                State::Connected(session) if !has_ended(&session) => return Ok(session),
                 // It has ended, which is soon known.
                 State::Connecting | State::Connected(_) => {}
                 State::Disconnected(_) | State::Failed(_) if !has_asked => {
@@ -260,7 +278,8 @@ impl Server {
         Error::Cancelled(format!("The MCP server {} is being stopped, for the session ends.", self.name))
     }
 
-    /// Calls a tool of the server, by the name that it has there. The call is sent once.
+    /// Calls a tool of the server, by the name that it has there. The call is sent once, and once more only to a server that
+    /// has said that it did not look at it, for it does not know the session any more.
     ///
     /// # Errors
     /// Why there is no result.
@@ -269,26 +288,49 @@ impl Server {
         tool: &str,
         arguments: Map<String, Value>,
         unwanted: impl Future<Output = ()>,
-        on_progress: impl FnMut(Progress),
+        mut on_progress: impl FnMut(Progress),
     ) -> Result<Value, Error> {
-        let session = self.session().await?;
-        let calling = async {
-            let running = session.call(tool, arguments).await?;
-            running.answer(|| self.patience(), unwanted, on_progress).await
-        };
+        let mut unwanted = pin!(unwanted);
+        let mut ended = None;
+        loop {
+            let session = self.session(ended.as_ref()).await?;
+            let calling = async {
+                let running = session.call(tool, arguments.clone()).await?;
+                running.answer(|| self.patience(), unwanted.as_mut(), &mut on_progress).await
+            };
+            match self.drive.run(calling).await {
+                Err(Failure::OnTheWay { way: Way::Expired, .. }) if ended.is_none() => {
+                    ended = Some(Rc::downgrade(&session));
+                }
+                given => return given.map_err(|failure| self.failed(tool, &failure)),
+            }
+        }
+    }
+
+    /// Why a call has no result.
+    fn failed(&self, tool: &str, failure: &Failure) -> Error {
         let name = &self.name;
-        self.drive.run(calling).await.map_err(|failure| match failure {
+        match failure {
             Failure::Closed => Error::unavailable(format!(
                 "The MCP server {name} ended while it ran {tool}. Whether it did what was asked is not known; the next call \
                  connects to it again."
             )),
+            Failure::OnTheWay { way: Way::Lost, why } => Error::unavailable(format!(
+                "The MCP server {name} was asked for {tool}, and gave no answer: {why}. Whether it did what was asked is not \
+                 known."
+            )),
+            Failure::OnTheWay { why, .. } => {
+                Error::unavailable(format!("The MCP server {name} could not be asked for {tool}: {why}"))
+            }
             Failure::Timeout => Error::timeout(format!(
                 "The MCP server {name} gave no answer and no progress for {} s.",
                 self.entry.timeout.as_secs_f64()
             )),
             Failure::Cancelled => Error::Cancelled(format!("The call of {tool} was stopped.")),
-            Failure::Refused { .. } | Failure::Strange(_) => Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}")),
-        })
+            Failure::Refused { .. } | Failure::Strange(_) => {
+                Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}"))
+            }
+        }
     }
 
     /// Ends it. Waits until nothing is left of it.

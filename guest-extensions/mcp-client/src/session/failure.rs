@@ -2,10 +2,14 @@
 
 use std::fmt;
 
-use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::{
+    model::ErrorData,
+    service::{ClientInitializeError, ServiceError},
+};
 
 use crate::{
     elicitation::{Page, pages},
+    http::{Way, on_the_way},
     text::{one_line, shown},
 };
 
@@ -27,6 +31,13 @@ pub enum Failure {
     },
     /// The server says no until the person has opened these pages.
     NeedsPages(Vec<Page>),
+    /// It did not get there, or its answer did not get here.
+    OnTheWay {
+        /// What came of it.
+        way: Way,
+        /// Why.
+        why: String,
+    },
     /// The server does what the protocol does not allow.
     Strange(String),
 }
@@ -37,7 +48,7 @@ const NEEDS_PAGES: i32 = -32042;
 impl Failure {
     pub(super) fn of_opening(error: ClientInitializeError) -> Self {
         match error {
-            ClientInitializeError::JsonRpcError(error) => Self::refused(error.code.0, &error.message),
+            ClientInitializeError::JsonRpcError(error) => Self::refused(&error),
             ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => Self::Closed,
             ClientInitializeError::Cancelled => Self::Cancelled,
             other => Self::Strange(format!("its answer to initialize is none: {}", shown(&other.to_string()))),
@@ -46,10 +57,7 @@ impl Failure {
 
     pub(super) fn of_request(error: ServiceError) -> Self {
         match error {
-            ServiceError::McpError(error) => match pages(error.data.as_ref().unwrap_or(&serde_json::Value::Null)) {
-                pages if error.code.0 == NEEDS_PAGES && !pages.is_empty() => Self::NeedsPages(pages),
-                _ => Self::refused(error.code.0, &error.message),
-            },
+            ServiceError::McpError(error) => Self::refused(&error),
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => Self::Closed,
             ServiceError::Cancelled { .. } => Self::Cancelled,
             ServiceError::Timeout { .. } => Self::Timeout,
@@ -57,8 +65,16 @@ impl Failure {
         }
     }
 
-    fn refused(code: i32, message: &str) -> Self {
-        Self::Refused { code, message: one_line(message) }
+    fn refused(error: &ErrorData) -> Self {
+        let (code, message) = (error.code.0, one_line(&error.message));
+        let pages = error.data.as_ref().filter(|_| code == NEEDS_PAGES).map(pages).unwrap_or_default();
+        if !pages.is_empty() {
+            return Self::NeedsPages(pages);
+        }
+        match on_the_way(code, error.data.as_ref()) {
+            Some(way) => Self::OnTheWay { way, why: message },
+            None => Self::Refused { code, message },
+        }
     }
 }
 
@@ -73,7 +89,7 @@ impl fmt::Display for Failure {
                 let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
                 write!(f, "it wants to be visited first at {}", pages.join(" and "))
             }
-            Self::Strange(why) => f.write_str(why),
+            Self::OnTheWay { why, .. } | Self::Strange(why) => f.write_str(why),
         }
     }
 }
