@@ -250,9 +250,25 @@ mod tests {
     #[test]
     fn arguments_stand_in_their_place_or_are_named() {
         let cases = [
-            "Oslo 3", "Oslo 3 calm and slow", "'New York' 3", "\"New York\" days=3", "days=3 Oslo", "mood=\"not bad\" Oslo 3",
-            "city=Oslo days=3 mood=a=b", "other=x 3", "a\\ b 3", "it's 3", "'a=b' 3", "\"\" 3", "city='a b' 3", "c:\\temp 3",
-            "Oslo", "", "city=a city=b", "city=a days=b mood=c d", "\"open",
+            "Oslo 3",
+            "Oslo 3 calm and slow",
+            "'New York' 3",
+            "\"New York\" days=3",
+            "days=3 Oslo",
+            "mood=\"not bad\" Oslo 3",
+            "city=Oslo days=3 mood=a=b",
+            "other=x 3",
+            "a\\ b 3",
+            "it's 3",
+            "'a=b' 3",
+            "\"\" 3",
+            "city='a b' 3",
+            "c:\\temp 3",
+            "Oslo",
+            "",
+            "city=a city=b",
+            "city=a days=b mood=c d",
+            "\"open",
         ];
         let said = |typed: &&str| match prompt().arguments(typed) {
             Ok(given) => format!("{typed} → {}", Value::Object(given)),
@@ -272,7 +288,10 @@ mod tests {
         assert_eq!(plain.told("s"), "The prompt x of the MCP server s");
         assert!(ServerPrompt::read(&json!({})).is_err());
         assert_eq!(command_names("a-b", &[plain], |_| false), ["mcp__a_b__x"]);
-        assert_eq!(unknown("mcp__s__tirp", ["mcp__s__trip"].into_iter()), "There is no prompt \"mcp__s__tirp\". There is mcp__s__trip.");
+        assert_eq!(
+            unknown("mcp__s__tirp", ["mcp__s__trip"].into_iter()),
+            "There is no prompt \"mcp__s__tirp\". There is mcp__s__trip."
+        );
     }
 
     #[test]

@@ -313,7 +313,12 @@ impl Field {
     }
 }
 
-fn between<N: PartialOrd + std::fmt::Display>(value: N, min: Option<N>, max: Option<N>, what: &str) -> Result<(), String> {
+fn between<N: PartialOrd + std::fmt::Display>(
+    value: N,
+    min: Option<N>,
+    max: Option<N>,
+    what: &str,
+) -> Result<(), String> {
     match (min, max) {
         (Some(min), _) if value < min => Err(format!("{what} has to be at least {min}")),
         (_, Some(max)) if value > max => Err(format!("{what} has to be at most {max}")),
@@ -413,7 +418,8 @@ mod tests {
         let form = form(&properties, &json!(["name"])).expect("a form");
         assert_eq!(form.message, "Who are you?");
         let filled = Value::Object(form.suggested().expect("it needs nothing"));
-        let expected = json!({"name": "Ann", "age": 30, "score": 95.5, "status": "active", "verified": true, "tags": ["b"]});
+        let expected =
+            json!({"name": "Ann", "age": 30, "score": 95.5, "status": "active", "verified": true, "tags": ["b"]});
         assert_eq!(filled.to_string(), expected.to_string());
         let mut said = Map::new();
         said.insert("open".to_owned(), json!("x"));
@@ -472,14 +478,39 @@ mod tests {
             }
         };
         let cases = [
-            ("age", "5"), ("age", "0"), ("age", "10"), ("age", "1.5"), ("age", "x"), ("age", ""), ("share", "1.5"),
-            ("share", "NaN"), ("sure", "Yes"), ("sure", "n"), ("sure", "perhaps"), ("name", "é€"), ("name", "a"),
-            ("name", "abcd"), ("mail", "a@b.c"), ("mail", "a b@c"), ("mail", "@c"), ("page", "https://x"), ("page", "x"),
-            ("page", "a b:c"), ("day", "2024-02-29"), ("day", "2023-02-29"), ("day", "2024-13-01"), ("day", "24-1-1"),
-            ("time", "2024-02-29T23:59:60Z"), ("time", "2024-02-29T10:00:00.5+02:00"), ("time", "2024-02-29T10:00:00"),
-            ("time", "2024-02-29 10:00:00Z"), ("time", "2024-02-29T25:00:00Z"), ("x", "y"),
+            ("age", "5"),
+            ("age", "0"),
+            ("age", "10"),
+            ("age", "1.5"),
+            ("age", "x"),
+            ("age", ""),
+            ("share", "1.5"),
+            ("share", "NaN"),
+            ("sure", "Yes"),
+            ("sure", "n"),
+            ("sure", "perhaps"),
+            ("name", "é€"),
+            ("name", "a"),
+            ("name", "abcd"),
+            ("mail", "a@b.c"),
+            ("mail", "a b@c"),
+            ("mail", "@c"),
+            ("page", "https://x"),
+            ("page", "x"),
+            ("page", "a b:c"),
+            ("day", "2024-02-29"),
+            ("day", "2023-02-29"),
+            ("day", "2024-13-01"),
+            ("day", "24-1-1"),
+            ("time", "2024-02-29T23:59:60Z"),
+            ("time", "2024-02-29T10:00:00.5+02:00"),
+            ("time", "2024-02-29T10:00:00"),
+            ("time", "2024-02-29 10:00:00Z"),
+            ("time", "2024-02-29T25:00:00Z"),
+            ("x", "y"),
         ];
-        let said: Vec<String> = cases.iter().map(|(name, text)| format!("{name} {text:?}: {}", ask(name, text))).collect();
+        let said: Vec<String> =
+            cases.iter().map(|(name, text)| format!("{name} {text:?}: {}", ask(name, text))).collect();
         insta::assert_snapshot!(said.join("\n"));
     }
 
@@ -505,7 +536,8 @@ mod tests {
 
     #[test]
     fn pages_say_whose_they_are() {
-        let params = json!({"mode": "url", "message": "Sign in.", "url": "https://a.example:8443/x?y=z", "elicitationId": "1"});
+        let params =
+            json!({"mode": "url", "message": "Sign in.", "url": "https://a.example:8443/x?y=z", "elicitationId": "1"});
         let expected = Page {
             message: "Sign in.".to_owned(),
             url: "https://a.example:8443/x?y=z".to_owned(),

@@ -19,8 +19,8 @@ use futures::future::LocalBoxFuture;
 
 pub use connection::{Ended, serve};
 pub use events::{Events, ServerEvent, TooLong};
-pub(crate) use failing::on_the_way;
 pub use failing::Way;
+pub(crate) use failing::on_the_way;
 
 /// A server's address, and what goes with each request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

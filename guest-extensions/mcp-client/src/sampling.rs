@@ -126,7 +126,9 @@ impl Question {
         for piece in &self.prompt {
             match piece {
                 Piece::Text(said) => text.push_str(said),
-                Piece::Image { data, mime_type } => text.push_str(&format!("[picture, {mime_type}, {} bytes]", data.len())),
+                Piece::Image { data, mime_type } => {
+                    text.push_str(&format!("[picture, {mime_type}, {} bytes]", data.len()))
+                }
                 Piece::Blob { .. } => {}
             }
             text.push('\n');
@@ -207,7 +209,8 @@ mod tests {
     #[test]
     fn the_first_model_that_is_hinted_at_is_asked() {
         let mut params = user(&json!({"type": "text", "text": "x"}));
-        params["modelPreferences"] = json!({"hints": [{"name": ""}, {"name": "gpt"}, {"name": "Sonnet"}], "costPriority": 1});
+        params["modelPreferences"] =
+            json!({"hints": [{"name": ""}, {"name": "gpt"}, {"name": "Sonnet"}], "costPriority": 1});
         let question = read(&params).expect("a question");
         assert_eq!(question.model(&["a/haiku", "a/sonnet-5"]), Some("a/sonnet-5"));
         assert_eq!(question.model(&["a/haiku"]), None);
@@ -219,8 +222,11 @@ mod tests {
         params["stopSequences"] = json!(["END", "STOP", ""]);
         let question = read(&params).expect("a question");
         let answer = question.answer("one STOP two END", "a/b", 3);
-        assert_eq!(answer, json!({"role": "assistant", "content": {"type": "text", "text": "one "}, "model": "a/b",
-            "stopReason": "stopSequence"}));
+        assert_eq!(
+            answer,
+            json!({"role": "assistant", "content": {"type": "text", "text": "one "}, "model": "a/b",
+            "stopReason": "stopSequence"})
+        );
         assert_eq!(question.answer("one", "a/b", 9)["stopReason"], "maxTokens");
         assert_eq!(question.answer("one", "a/b", 8)["stopReason"], "endTurn");
     }

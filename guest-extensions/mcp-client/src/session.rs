@@ -27,8 +27,8 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
-pub use asks::{Ask, Asked, Refusal};
 use asks::Asks;
+pub use asks::{Ask, Asked, Refusal};
 pub use client::Identity;
 use client::{Client, Watched};
 pub use failure::Failure;

@@ -23,9 +23,8 @@ impl Address {
     /// Why it is not known.
     pub(crate) fn of(http: &Http, patience: Duration) -> Result<Self, Error> {
         // Values that are looked up are the host's to fill in, which it can not do yet.
-        let unknown = |what: &str| {
-            Error::invalid_arguments(format!("{what}: variables and commands are not supported yet"))
-        };
+        let unknown =
+            |what: &str| Error::invalid_arguments(format!("{what}: variables and commands are not supported yet"));
         let url = http.url.known().ok_or_else(|| unknown("url"))?;
         let mut headers = Vec::new();
         for (name, value) in &http.headers {

@@ -14,7 +14,11 @@ use futures::{
 };
 use serde_json::Value;
 
-use super::{Access, Endpoint, Refused, Verdict, Way, failing::failing, message::{Sent, refusal}};
+use super::{
+    Access, Endpoint, Refused, Verdict, Way,
+    failing::failing,
+    message::{Sent, refusal},
+};
 use crate::{
     net::{Net, Request, Response, Unreachable},
     text::{one_line, shown},
@@ -163,7 +167,12 @@ pub async fn serve(
 fn again(method: &str) -> &'static [Duration] {
     match method {
         "initialize" => &HELLO_AGAIN,
-        "tools/list" | "resources/list" | "resources/templates/list" | "resources/read" | "prompts/list" | "prompts/get"
+        "tools/list"
+        | "resources/list"
+        | "resources/templates/list"
+        | "resources/read"
+        | "prompts/list"
+        | "prompts/get"
         | "completion/complete" => &READ_AGAIN,
         _ => &[],
     }
@@ -254,10 +263,16 @@ impl<'a> Connection<'a> {
                         self.is_expired.set(true);
                         return Posted::Not(Way::Expired, "it does not know the session any more".to_owned());
                     }
-                    if !is_passing(status) && let Some(answer) = id.and_then(|id| refusal(&body, id)) {
+                    if !is_passing(status)
+                        && let Some(answer) = id.and_then(|id| refusal(&body, id))
+                    {
                         return Posted::Said(answer);
                     }
-                    if id.is_some() && method == "initialize" && matches!(status, 400 | 404 | 405) && self.is_of_old().await {
+                    if id.is_some()
+                        && method == "initialize"
+                        && matches!(status, 400 | 404 | 405)
+                        && self.is_of_old().await
+                    {
                         continue;
                     }
                     let why = told(status, &body);
@@ -286,7 +301,8 @@ impl<'a> Connection<'a> {
             Posted::Answer(response) => {
                 let is_hello = method == "initialize";
                 if is_hello {
-                    let fits = |session: &&str| session.len() <= MAX_SESSION && session.bytes().all(|b| b.is_ascii_graphic());
+                    let fits =
+                        |session: &&str| session.len() <= MAX_SESSION && session.bytes().all(|b| b.is_ascii_graphic());
                     *self.session.borrow_mut() = response.header("mcp-session-id").filter(fits).map(str::to_owned);
                 }
                 if self.of_old.borrow().is_none()

@@ -128,8 +128,24 @@ mod tests {
     fn all_fields_and_all_line_ends_are_read() {
         for end in ["\n", "\r", "\r\n"] {
             let lines = [
-                "\u{feff}: hello", "id: 7", "retry: 1500", "data:", "", "", "event: endpoint", "data: /m?s=1", "",
-                "event: message", "id: 8", "data: {\"a\":", "data:1}", "datax: no", "retry: 1x", "", "data: last", "",
+                "\u{feff}: hello",
+                "id: 7",
+                "retry: 1500",
+                "data:",
+                "",
+                "",
+                "event: endpoint",
+                "data: /m?s=1",
+                "",
+                "event: message",
+                "id: 8",
+                "data: {\"a\":",
+                "data:1}",
+                "datax: no",
+                "retry: 1x",
+                "",
+                "data: last",
+                "",
             ];
             let text = lines.map(|line| format!("{line}{end}")).concat();
             let expected = [

@@ -45,7 +45,8 @@ impl Connection<'_> {
             return false;
         }
         // Elsewhere it would get what is meant for this server alone.
-        let Some(target) = Address::parse(&self.endpoint.url).ok().and_then(|base| base.join_own(first.data.trim())) else {
+        let Some(target) = Address::parse(&self.endpoint.url).ok().and_then(|base| base.join_own(first.data.trim()))
+        else {
             return false;
         };
         *self.of_old.borrow_mut() = Some(target);

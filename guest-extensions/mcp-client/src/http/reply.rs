@@ -67,7 +67,12 @@ impl Connection<'_> {
     ///
     /// # Errors
     /// What came of the request, if there is no answer.
-    pub(super) async fn answered(&self, mut response: Response, id: &Value, is_hello: bool) -> Result<(), (Way, String)> {
+    pub(super) async fn answered(
+        &self,
+        mut response: Response,
+        id: &Value,
+        is_hello: bool,
+    ) -> Result<(), (Way, String)> {
         if response.is(STREAM) {
             return self.streamed(response, id, is_hello).await;
         }
@@ -121,7 +126,10 @@ impl Connection<'_> {
                     Ok(again) => break again,
                     Err(Closed::ForNow) => {}
                     Err(Closed::ForGood(status)) => {
-                        return Err((Way::Lost, format!("its answer broke off, and asking for the rest gives HTTP {status}")));
+                        return Err((
+                            Way::Lost,
+                            format!("its answer broke off, and asking for the rest gives HTTP {status}"),
+                        ));
                     }
                 }
             };
@@ -217,11 +225,7 @@ enum Closed {
 }
 
 /// Waits for something at most so long.
-pub(super) async fn within<T>(
-    net: &dyn crate::net::Net,
-    time: Duration,
-    waited: impl Future<Output = T>,
-) -> Option<T> {
+pub(super) async fn within<T>(net: &dyn crate::net::Net, time: Duration, waited: impl Future<Output = T>) -> Option<T> {
     match select(Box::pin(waited), net.sleep(time)).await {
         Either::Left((came, _)) => Some(came),
         Either::Right(_) => None,

@@ -1,9 +1,4 @@
-use std::{
-    cell::RefCell,
-    collections::VecDeque,
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::RefCell, collections::VecDeque, rc::Rc, time::Duration};
 
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
@@ -111,7 +106,8 @@ fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
 impl Net for Script {
     fn fetch(&self, request: Request) -> LocalBoxFuture<'_, Result<Response, Unreachable>> {
         Box::pin(async move {
-            let message: Value = serde_json::from_slice(request.body.as_deref().unwrap_or_default()).unwrap_or_default();
+            let message: Value =
+                serde_json::from_slice(request.body.as_deref().unwrap_or_default()).unwrap_or_default();
             let what = match message["method"].as_str() {
                 Some(method) => method.to_owned(),
                 None if request.method == "POST" => "answer".to_owned(),
@@ -245,10 +241,8 @@ async fn an_answer_may_be_a_stream_of_many_messages() {
     let dropped = Rc::clone(&reply.dropped);
     let reply = reply.result(Some("2"), &json!({"content": []})).then(Bring::Never);
     let script = Script::default().hello().on("tools/call", reply).on("answer", status(202));
-    let ((gave, told), _) = with(&script, &Anybody, async |session, mut told| {
-        (call(&session.unwrap(), "a").await, told.try_recv())
-    })
-    .await;
+    let ((gave, told), _) =
+        with(&script, &Anybody, async |session, mut told| (call(&session.unwrap(), "a").await, told.try_recv())).await;
     assert_eq!(gave, Ok(json!({"content": []})));
     let hi = Told::Log { level: "info".to_owned(), logger: None, text: "hi".to_owned() };
     assert_eq!(told, Ok(hi));
@@ -345,8 +339,9 @@ async fn a_server_that_is_not_there_says_why() {
 async fn a_session_that_is_forgotten_ends_the_connection_and_what_waited_for_it_was_not_carried_out() {
     for reply in [
         status(404),
-        status(400)
-            .text(r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid Session ID"},"id":null}"#),
+        status(400).text(
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid Session ID"},"id":null}"#,
+        ),
     ] {
         let gate = Rc::new(Notify::new());
         let slow = stream().then(Bring::After(Rc::clone(&gate))).result(None, &json!({"content": []}));

@@ -350,7 +350,10 @@ async fn what_a_server_asks_is_passed_on_as_it_is_and_so_is_the_answer() {
     let sent = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["params"].clone();
     assert_eq!(first.what, Asked::Elicit(sent(elicit)));
     let Asked::Elicit(params) = &first.what else { return };
-    assert_eq!(params["requestedSchema"]["properties"].to_string(), r#"{"z":{"type":"string","x":1},"a":{"type":"boolean"}}"#);
+    assert_eq!(
+        params["requestedSchema"]["properties"].to_string(),
+        r#"{"z":{"type":"string","x":1},"a":{"type":"boolean"}}"#
+    );
     assert_eq!(second.what, Asked::Sample(sent(sample)));
     second.answer_with(std::future::ready(Err(Refusal::unwanted("no")))).await;
     assert_eq!(server.line().await, json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -1, "message": "no"}}));
@@ -389,7 +392,12 @@ async fn pages_to_visit_first_are_known_and_prompts_are_listed_and_given() {
         server.answer(&id, json!({"prompts": [{"name": "a"}, 7], "nextCursor": "2"})).await;
         let (id, params) = server.asked("prompts/list").await;
         assert_eq!(params["cursor"], "2");
-        server.answer(&id, json!({"prompts": [{"name": "a"}, {"name": "b", "arguments": [{"name": "x", "required": true}]}]})).await;
+        server
+            .answer(
+                &id,
+                json!({"prompts": [{"name": "a"}, {"name": "b", "arguments": [{"name": "x", "required": true}]}]}),
+            )
+            .await;
         let (id, params) = server.asked("prompts/get").await;
         assert_eq!((&params["name"], &params["arguments"]), (&json!("b"), &json!({"x": "y"})));
         server.answer(&id, json!({"messages": [], "x": 1})).await;
