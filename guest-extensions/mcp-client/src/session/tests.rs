@@ -400,7 +400,7 @@ async fn pages_to_visit_first_are_known_and_prompts_are_listed_and_given() {
             .await;
         let (id, params) = server.asked("prompts/get").await;
         assert_eq!((&params["name"], &params["arguments"]), (&json!("b"), &json!({"x": "y"})));
-        server.answer(&id, json!({"messages": [], "x": 1})).await;
+        server.answer(&id, json!({"messages": []})).await;
     };
     let ask = async {
         let running = session.call("a", object(&json!({}))).await.expect("sent");
@@ -409,7 +409,7 @@ async fn pages_to_visit_first_are_known_and_prompts_are_listed_and_given() {
         let (prompts, strange) = session.prompts().await.expect("a list");
         assert_eq!(prompts.iter().map(|prompt| prompt.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(strange, ["a prompt without a name"]);
-        assert_eq!(session.prompt("b", object(&json!({"x": "y"}))).await, Ok(json!({"messages": [], "x": 1})));
+        assert_eq!(session.prompt("b", object(&json!({"x": "y"}))).await, Ok(json!({"messages": []})));
     };
     tokio::join!(ask, play);
 }
