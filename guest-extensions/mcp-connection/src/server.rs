@@ -6,21 +6,25 @@ use std::{
     cell::{Cell, RefCell},
     future::Future,
     pin::pin,
-    rc::Rc,
+    rc::{Rc, Weak},
     time::Duration,
 };
 
 use atoll_mcp_client::{
     config::{Entry, Transport},
+    http::Way,
     session::{Failure, Identity, Progress, Session, Told, told},
     wire::wire,
 };
 use atoll_plugin::{Error, clock, log};
-use futures::future::{Either, join, join_all, select};
+use futures::{
+    FutureExt as _,
+    future::{Either, join, join_all, select, select_all},
+};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{Catalog, drive::Drive, stdio::Program};
+use crate::{Answers, Catalog, Met, asking::Asking, drive::Drive, http::Address, stdio::Program};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
@@ -45,7 +49,7 @@ pub struct Server {
     pub entry: Entry,
     /// Another extension added it: it is asked whether that one may do what it needs.
     is_others: bool,
-    drive: Drive,
+    pub(crate) drive: Drive,
     /// What it says of how it is used, once it was there.
     instructions: RefCell<Option<String>>,
     state: watch::Sender<State>,
@@ -55,6 +59,14 @@ pub struct Server {
     asked: Notify,
     /// Set once, when the session ends.
     closing: watch::Sender<bool>,
+    /// What it asks of us.
+    pub(crate) asking: Asking,
+}
+
+/// The other end of a connection.
+enum Far {
+    Program(Program),
+    Address(Address),
 }
 
 /// What all servers are connected to with.
@@ -68,6 +80,8 @@ pub struct Surroundings {
     pub home: Option<String>,
     /// The name of the file of configuration that values are looked up for.
     pub file: String,
+    /// Who answers what they ask; [`Identity::answers`] says whether there is somebody.
+    pub answers: Option<Rc<dyn Answers>>,
 }
 
 impl Server {
@@ -84,6 +98,7 @@ impl Server {
             needed: Cell::new(false),
             asked: Notify::new(),
             closing,
+            asking: Asking::default(),
         }
     }
 
@@ -130,11 +145,13 @@ impl Server {
 
     /// One connection, from its beginning to its end. Whether there was one, and why it ended.
     async fn once(&self, around: &Surroundings) -> (bool, String) {
-        let Transport::Stdio(stdio) = &self.entry.transport else {
-            return (false, "servers at an address are not supported yet".to_owned());
+        let others = self.is_others.then_some(self.name.as_str());
+        let far = match &self.entry.transport {
+            Transport::Stdio(stdio) => Program::start(stdio, around, others).await.map(Far::Program),
+            Transport::Http(http) => Address::of(http, self.entry.timeout, around, others).await.map(Far::Address),
         };
-        let program = match Program::start(stdio, around, self.is_others.then_some(self.name.as_str())).await {
-            Ok(program) => program,
+        let far = match far {
+            Ok(far) => far,
             Err(error) => return (false, error.message()),
         };
         let (teller, told) = told();
@@ -150,10 +167,17 @@ impl Server {
         let done = async {
             select(pin!(ended.wait_for(|over| *over)), pin!(closing.wait_for(|closing| *closing))).await;
         };
-        // Each of the two ends soon after the other. The program's side is driven, too: what it prints has to get to the
-        // client's tasks.
-        let ((), failure) = join(self.drive.run(program.serve(end, done)), talking).await;
-        (was_there.get(), format!("{failure}{}", program.last_words()))
+        // Each of the two ends soon after the other. The server's side is driven, too: what it says has to get to the client's
+        // tasks.
+        let serving = async {
+            match &far {
+                Far::Program(program) => program.serve(end, done).await,
+                Far::Address(address) => address.serve(end, done).await,
+            }
+        };
+        let ((), failure) = join(self.drive.run(serving), talking).await;
+        let last_words = if let Far::Program(program) = &far { program.last_words() } else { String::new() };
+        (was_there.get(), format!("{failure}{last_words}"))
     }
 
     /// The client's side of a connection. Ends with it.
@@ -176,29 +200,62 @@ impl Server {
                 Err(failure) => return failure,
             };
             *self.instructions.borrow_mut() = session.instructions().map(str::to_owned);
-            if let Err(failure) = self.list(&session, around).await {
-                return failure;
-            }
-            around.catalog.settled(&self.name);
-            was_there.set(true);
-            self.state.send_replace(State::Connected(Rc::clone(&session)));
-            loop {
-                let (changed, ended) = (pin!(session.changes().tools.notified()), pin!(session.ended()));
-                if let Either::Right(_) = select(changed, ended).await {
-                    return Failure::Closed;
-                }
+            let living = async {
                 if let Err(failure) = self.list(&session, around).await {
-                    log::write(log::Level::Warn, &format!("the server {}: its changed tools: {failure}", self.name));
-                    if session.is_closed() {
-                        return failure;
-                    }
+                    return failure;
                 }
+                around.catalog.settled(&self.name);
+                was_there.set(true);
+                self.state.send_replace(State::Connected(Rc::clone(&session)));
+                self.meet(&session, around, Met::All).await;
+                self.watch(&session, around).await
+            };
+            let answering = self.asking.serve(&self.name, &session, around.answers.as_deref());
+            match select(pin!(living), pin!(answering)).await {
+                Either::Left((failure, _)) => failure,
+                Either::Right(((), living)) => living.await,
             }
         };
         let (logging, talking) = (pin!(logging), pin!(talking));
         match select(talking, logging).await {
             Either::Left((failure, _)) => failure,
             Either::Right(((), talking)) => talking.await,
+        }
+    }
+
+    /// Looks again at what the server says has changed, until the connection ends.
+    async fn watch(&self, session: &Session, around: &Surroundings) -> Failure {
+        loop {
+            let changes = session.changes();
+            let tools = changes.tools.notified().map(|()| None).boxed_local();
+            let prompts = changes.prompts.notified().map(|()| Some(Met::Prompts)).boxed_local();
+            let resources = changes.resources.notified().map(|()| Some(Met::Resources)).boxed_local();
+            match select(select_all([tools, prompts, resources]), pin!(session.ended())).await {
+                Either::Right(_) => return Failure::Closed,
+                Either::Left(((Some(what), ..), _)) => self.meet(session, around, what).await,
+                Either::Left(((None, ..), _)) => {
+                    if let Err(failure) = self.list(session, around).await {
+                        log::write(
+                            log::Level::Warn,
+                            &format!("the server {}: its changed tools: {failure}", self.name),
+                        );
+                        if session.is_closed() {
+                            return failure;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has the adapter look at what there is beside tools.
+    async fn meet(&self, session: &Session, around: &Surroundings, what: Met) {
+        let meeting = async {
+            around.catalog.met(self, session, what).await;
+            Ok(())
+        };
+        if let Err(failure) = self.in_time(meeting).await {
+            log::write(log::Level::Warn, &format!("the server {}: what it has beside tools: {failure}", self.name));
         }
     }
 
@@ -228,7 +285,7 @@ impl Server {
     }
 
     /// What a request gives, if it does in time.
-    async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(crate) async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let (request, late) = (pin!(request), pin!(self.patience()));
         match select(request, late).await {
             Either::Left((given, _)) => given,
@@ -236,8 +293,20 @@ impl Server {
         }
     }
 
-    fn patience(&self) -> impl Future<Output = ()> + use<> {
-        clock::sleep(milliseconds(self.entry.timeout))
+    /// The time that may go by without anything of a server. While it waits for us, it does not.
+    async fn patience(&self) {
+        loop {
+            self.asking.nothing().await;
+            let (late, asked) = (pin!(clock::sleep(milliseconds(self.entry.timeout))), pin!(self.asking.something()));
+            if let Either::Left(_) = select(late, asked).await {
+                return;
+            }
+        }
+    }
+
+    /// What it had to say of how it is used when it was last connected to, where that is kept.
+    pub fn remember(&self, instructions: Option<String>) {
+        *self.instructions.borrow_mut() = instructions;
     }
 
     /// What it says of how it is used, if it was ever there.
@@ -251,14 +320,17 @@ impl Server {
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
     }
 
-    /// The connection; where there is none any more, a new one.
-    async fn session(&self) -> Result<Rc<Session>, Error> {
+    /// The connection; where there is none any more, or only this one that has ended, a new one.
+    pub(crate) async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
         let mut state = self.state.subscribe();
         let mut has_asked = false;
         loop {
             let now = state.borrow_and_update().clone();
+            let has_ended = |session: &Rc<Session>| {
+                session.is_closed() || ended.is_some_and(|ended| ended.ptr_eq(&Rc::downgrade(session)))
+            };
             match now {
-                State::Connected(session) if !session.is_closed() => return Ok(session),
+                State::Connected(session) if !has_ended(&session) => return Ok(session),
                 // It has ended, which is soon known.
                 State::Connecting | State::Connected(_) => {}
                 State::Disconnected(_) | State::Failed(_) if !has_asked => {
@@ -282,7 +354,8 @@ impl Server {
         Error::Cancelled(format!("The MCP server {} is being stopped, for the session ends.", self.name))
     }
 
-    /// Calls a tool of the server, by the name that it has there. The call is sent once.
+    /// Calls a tool of the server, by the name that it has there. The call is sent once, and once more only to a server that
+    /// has said that it did not look at it, for it does not know the session any more.
     ///
     /// # Errors
     /// Why there is no result.
@@ -291,26 +364,56 @@ impl Server {
         tool: &str,
         arguments: Map<String, Value>,
         unwanted: impl Future<Output = ()>,
-        on_progress: impl FnMut(Progress),
+        mut on_progress: impl FnMut(Progress),
     ) -> Result<Value, Error> {
-        let session = self.session().await?;
-        let calling = async {
-            let running = session.call(tool, arguments).await?;
-            running.answer(|| self.patience(), unwanted, on_progress).await
-        };
+        let mut unwanted = pin!(unwanted);
+        let mut ended = None;
+        loop {
+            let session = self.session(ended.as_ref()).await?;
+            let calling = async {
+                let running = session.call(tool, arguments.clone()).await?;
+                running.answer(|| self.patience(), unwanted.as_mut(), &mut on_progress).await
+            };
+            match self.drive.run(calling).await {
+                Err(Failure::OnTheWay { way: Way::Expired, .. }) if ended.is_none() => {
+                    ended = Some(Rc::downgrade(&session));
+                }
+                given => return given.map_err(|failure| self.failed(tool, &failure)),
+            }
+        }
+    }
+
+    /// Why a call has no result.
+    pub(crate) fn failed(&self, tool: &str, failure: &Failure) -> Error {
         let name = &self.name;
-        self.drive.run(calling).await.map_err(|failure| match failure {
+        match failure {
             Failure::Closed => Error::unavailable(format!(
                 "The MCP server {name} ended while it ran {tool}. Whether it did what was asked is not known; the next call \
                  connects to it again."
             )),
+            Failure::OnTheWay { way: Way::Lost, why } => Error::unavailable(format!(
+                "The MCP server {name} was asked for {tool}, and gave no answer: {why}. Whether it did what was asked is not \
+                 known."
+            )),
+            Failure::OnTheWay { why, .. } => {
+                Error::unavailable(format!("The MCP server {name} could not be asked for {tool}: {why}"))
+            }
             Failure::Timeout => Error::timeout(format!(
                 "The MCP server {name} gave no answer and no progress for {} s.",
                 self.entry.timeout.as_secs_f64()
             )),
             Failure::Cancelled => Error::Cancelled(format!("The call of {tool} was stopped.")),
-            Failure::Refused { .. } | Failure::Strange(_) => Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}")),
-        })
+            Failure::NeedsPages(pages) => {
+                let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
+                Error::failed(format!(
+                    "The MCP server {name} does not run {tool} before the user has opened {}. Call it again after that.",
+                    pages.join(" and ")
+                ))
+            }
+            Failure::Refused { .. } | Failure::Strange(_) => {
+                Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}"))
+            }
+        }
     }
 
     /// Ends it. Waits until nothing is left of it.

@@ -8,9 +8,14 @@
 
 mod commands;
 mod files;
+mod kept;
+mod offers;
 mod pool;
+mod prompts;
 mod registered;
 mod registry;
+mod resources;
+mod shown;
 mod telling;
 
 use std::{
@@ -22,28 +27,30 @@ use atoll_mcp_client::{
     config::{Configuration, Severity},
     exposure::Exposure,
     mentions::mentioned,
-    result::{Piece, shape},
+    result::shape,
     session::{Identity, Progress},
 };
 use atoll_mcp_connection::{
-    Catalog,
+    Answers, Catalog,
     drive::Drive,
+    person::Person,
     server::{Server, Surroundings},
 };
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
     host, log, progress, tools,
-    types::{Blob, Subscription, Tool},
+    types::{Subscription, Tool},
     ui,
 };
-use futures::future::{join_all, select};
+use futures::future::{join, join_all, select};
 use serde_json::Value;
 
 use files::{FILE, Files};
+use offers::Offers;
 use pool::Pool;
+use prompts::Prompts;
 use registered::Registered;
-use registry::Registry;
 use telling::{Telling, activate};
 
 /// How much of a result's text a model gets, in characters; the whole is in a file.
@@ -66,7 +73,7 @@ struct Mcp {
     registered: RefCell<Registered>,
     /// The servers that are there, or will be.
     pool: Pool,
-    registry: Rc<Registry>,
+    offers: Rc<Offers>,
     telling: Telling,
     /// The servers of the files have been connected to, or are being.
     connected: Cell<bool>,
@@ -85,18 +92,27 @@ impl Extension for Mcp {
                 Configuration::default()
             }
         };
-        let registry = Rc::new(Registry::default());
+        let wanted = Subscription::new()
+            .event("session-start")
+            .event("before-agent-start")
+            .event("tool-call")
+            .event("input")
+            .event("mcp-servers-change")
+            .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        let offers = Rc::new(Offers::beside(wanted));
+        let answers: Option<Rc<dyn Answers>> = Some(Rc::new(Person));
         let around = Surroundings {
-            catalog: Rc::clone(&registry) as Rc<dyn Catalog>,
-            identity: Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd },
+            catalog: Rc::clone(&offers) as Rc<dyn Catalog>,
+            identity: Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd, answers: true },
             home: host::home(),
             file: FILE.to_owned(),
+            answers,
         };
         let adapter = Self {
             configuration,
             registered: RefCell::default(),
-            pool: Pool::new(Drive::new()?, around),
-            registry,
+            pool: Pool::new(Drive::new()?, around, Rc::clone(&offers)),
+            offers,
             telling: Telling::default(),
             connected: Cell::new(false),
             waited: Cell::new(false),
@@ -106,24 +122,23 @@ impl Extension for Mcp {
                 let level = if problem.severity == Severity::Error { log::Level::Warn } else { log::Level::Info };
                 say(level, &problem.to_string());
             }
-            adapter.connect();
+            adapter.connect().await;
         }
         if about.mode == host::Mode::Command && !is_for_command {
             // A command calls at once what it names, and a script at once what it mentions.
             wait_for(&adapter.pool.all(), START_WAIT_MS).await;
         }
-        let wanted = Subscription::new()
-            .event("session-start")
-            .event("before-agent-start")
-            .event("tool-call")
-            .event("mcp-servers-change")
-            .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        let wanted = adapter.offers.prompts.started();
         Ok((adapter, wanted))
     }
 
     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
         match event {
-            Event::ToolCall(call) => wait_for(&self.needed_by(&call), LONGEST_WAIT_MS).await,
+            Event::ToolCall(call) => self.wait_for_unknown(self.needed_by(&call), LONGEST_WAIT_MS).await,
+            Event::Input(input) => {
+                let wait = async |some| self.wait_for_unknown(some, LONGEST_WAIT_MS).await;
+                return self.offers.prompts.typed(&input, &self.pool.all(), wait).await;
+            }
             Event::Other(other) if other.name == "session-start" => self.tell().await,
             Event::Other(other) if other.name == "mcp-servers-change" => {
                 self.follow().await;
@@ -133,21 +148,24 @@ impl Extension for Mcp {
                 if !self.waited.replace(true) {
                     let mut declared = self.pool.all();
                     declared.retain(|server| server.entry.exposure.could_be(Exposure::Direct));
-                    wait_for(&declared, FIRST_WAIT_MS).await;
+                    self.wait_for_unknown(declared, FIRST_WAIT_MS).await;
                 }
                 self.telling.tell(&self.pool.all()).await;
             }
-            Event::Input(_) | Event::ToolResult(_) | Event::Bus(_) | Event::Other(_) => {}
+            Event::ToolResult(_) | Event::Bus(_) | Event::Other(_) => {}
         }
         Ok(Outcome::Pass)
     }
 
-    async fn command(&self, _: EventId, _: &str, arguments: &str) -> Result<(), Error> {
-        commands::run(self, arguments).await
+    async fn command(&self, _: EventId, name: &str, arguments: &str) -> Result<(), Error> {
+        match Prompts::is_one(name) {
+            true => self.offers.prompts.run(name, arguments, &self.pool.all()).await,
+            false => commands::run(self, arguments).await,
+        }
     }
 
     async fn stop(&self) {
-        self.pool.close().await;
+        join(self.pool.close(), self.offers.known.keep()).await;
     }
 }
 
@@ -155,36 +173,34 @@ export_extension!(Mcp);
 
 impl Mcp {
     /// Connects to what the files and other extensions have, unless that was begun.
-    fn connect(&self) {
+    async fn connect(&self) {
         if self.connected.replace(true) {
             return;
         }
-        for defined in self.configuration.servers.iter().filter(|server| server.entry.enabled) {
-            self.pool.begin(defined, false);
-        }
-        self.take_registered();
+        let enabled = self.configuration.servers.iter().filter(|server| server.entry.enabled);
+        let mut all: Vec<Server> = enabled.map(|server| self.pool.made(server)).collect();
+        let (new, _) = self.take_registered();
+        all.extend(new);
+        self.pool.begin(all).await;
     }
 
-    /// Connects to what other extensions have added since it was looked at; gives the names of those that are gone or have
-    /// become something else.
-    fn take_registered(&self) -> Vec<String> {
+    /// What other extensions have added since it was looked at, and the names of what is gone or has become something else.
+    fn take_registered(&self) -> (Vec<Server>, Vec<String>) {
         let now = Registered::read(&self.configuration);
         let before = self.registered.replace(now);
         let now = self.registered.borrow();
         for problem in now.problems.iter().filter(|problem| !before.problems.contains(problem)) {
             say(log::Level::Warn, problem);
         }
-        let is_new =
-            |name: &str, config: &Value| !before.servers.iter().any(|(known, was)| known.name == name && was == config);
-        for (defined, config) in now.servers.iter().filter(|(server, _)| server.entry.enabled) {
-            if is_new(&defined.name, config) && !before.servers.iter().any(|(known, _)| known.name == defined.name) {
-                self.pool.begin(defined, true);
-            }
-        }
-        let is_there =
-            |name: &str, config: &Value| now.servers.iter().any(|(known, is)| known.name == name && is == config);
-        let gone = before.servers.iter().filter(|(server, config)| !is_there(&server.name, config));
-        gone.map(|(server, _)| server.name.clone()).collect()
+        let is_among = |all: &Registered, name: &str, config: &Value| {
+            all.servers.iter().any(|(known, is)| known.name == name && is == config)
+        };
+        let new = now.servers.iter().filter(|(server, config)| {
+            server.entry.enabled && !is_among(&before, &server.name, config)
+        });
+        let new = new.map(|(server, _)| self.pool.made(server).added_by_another()).collect();
+        let gone = before.servers.iter().filter(|(server, config)| !is_among(&now, &server.name, config));
+        (new, gone.map(|(server, _)| server.name.clone()).collect())
     }
 
     /// Has those that other extensions have added, and no others of theirs.
@@ -192,13 +208,11 @@ impl Mcp {
         if !self.connected.get() {
             return;
         }
-        for name in self.take_registered() {
+        let (new, gone) = self.take_registered();
+        for name in gone {
             self.pool.end(&name).await;
-            let now: Vec<_> = self.registered.borrow().servers.iter().map(|(server, _)| server.clone()).collect();
-            if let Some(defined) = now.iter().find(|server| server.name == name && server.entry.enabled) {
-                self.pool.begin(defined, true);
-            }
         }
+        self.pool.begin(new).await;
     }
 
     /// Has the model know of the servers, and have what reaches their tools.
@@ -214,6 +228,7 @@ impl Mcp {
         let names = || servers.iter().map(|server| server.name.as_str());
         let needed: Vec<String> = match call.tool.as_str() {
             SEARCH => return servers,
+            tool if resources::is_one(tool) => return servers,
             SCRIPTS => {
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
                 let mentioned = mentioned(arguments["code"].as_str().unwrap_or_default(), names());
@@ -223,6 +238,12 @@ impl Mcp {
         };
         servers.retain(|server| needed.contains(&server.name));
         servers
+    }
+
+    /// Waits for those of these of which it is not known yet what they have.
+    async fn wait_for_unknown(&self, mut servers: Vec<Rc<Server>>, milliseconds: u64) {
+        servers.retain(|server| !self.offers.knows(&server.name));
+        wait_for(&servers, milliseconds).await;
     }
 }
 
@@ -255,7 +276,15 @@ impl tools::Guest for Tools {
 
     async fn call(call: tools::Invocation) -> Result<ToolOutput, Error> {
         let Some(adapter) = Mcp::instance() else { return Err(Error::unavailable("It has not been started.")) };
-        let source = adapter.registry.source(&call.tool);
+        let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
+            return Err(Error::invalid_arguments("The arguments have to be an object."));
+        };
+        progress::shape(&call.id, MAX_TEXT, false);
+        if resources::is_one(&call.tool) {
+            let given = adapter.offers.resources.call(&call.tool, &arguments, &adapter.pool.all()).await?;
+            return Ok(output(shown::content(given.pieces), &given.whole, false));
+        }
+        let source = adapter.offers.registry.source(&call.tool);
         let found = source.and_then(|source| {
             let server = adapter.pool.all().into_iter().find(|server| server.name == source.server)?;
             Some((source.tool, server))
@@ -263,39 +292,16 @@ impl tools::Guest for Tools {
         let Some((tool, server)) = found else {
             return Err(Error::not_found(format!("The tool {} is not offered by its server any more.", call.tool)));
         };
-        let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
-            return Err(Error::invalid_arguments("The arguments have to be an object."));
-        };
         let (unwanted, id) = (progress::cancelled(call.id.clone()), call.id.clone());
-        let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown(&step))], None);
+        let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown::step(&step))], None);
         let result = server.call(&tool, arguments, unwanted, on_progress).await?;
-        progress::shape(&call.id, MAX_TEXT, false);
         let shaped = shape(&server.name, &tool, result);
-        let content = shaped.pieces.into_iter().map(|piece| match piece {
-            Piece::Text(text) => Content::Text(text),
-            Piece::Image { data, mime_type } => Content::Image(Blob { data, mime_type }),
-            Piece::Blob { uri, data, mime_type } => {
-                Content::Text(format!("[Resource {uri} ({mime_type}, {} bytes) omitted]", data.len()))
-            }
-        });
-        Ok(ToolOutput {
-            content: content.collect(),
-            details: None,
-            structured: Some(shaped.whole.to_string()),
-            is_error: shaped.is_error,
-            terminate: false,
-            usage: None,
-        })
+        Ok(output(shown::content(shaped.pieces), &shaped.whole, shaped.is_error))
     }
+}
+
+fn output(content: Vec<Content>, whole: &Value, is_error: bool) -> ToolOutput {
+    ToolOutput { content, details: None, structured: Some(whole.to_string()), is_error, terminate: false, usage: None }
 }
 
 tools::export!(Tools);
-
-/// A step of a call, for a person.
-fn shown(step: &Progress) -> String {
-    let of = step.total.map(|total| format!(" of {total}")).unwrap_or_default();
-    match &step.message {
-        Some(message) => format!("{}{of}: {message}", step.done),
-        None => format!("{}{of}", step.done),
-    }
-}

@@ -9,18 +9,19 @@ use atoll_mcp_connection::{
 };
 use atoll_plugin::spawn_local;
 
-use crate::registry::Registry;
+use crate::offers::Offers;
 
 /// The servers.
 pub(crate) struct Pool {
     drive: Drive,
     around: Rc<Surroundings>,
+    offers: Rc<Offers>,
     all: RefCell<Vec<Rc<Server>>>,
 }
 
 impl Pool {
-    pub(crate) fn new(drive: Drive, around: Surroundings) -> Self {
-        Self { drive, around: Rc::new(around), all: RefCell::default() }
+    pub(crate) fn new(drive: Drive, around: Surroundings, offers: Rc<Offers>) -> Self {
+        Self { drive, around: Rc::new(around), offers, all: RefCell::default() }
     }
 
     /// All of them, as they are now.
@@ -38,34 +39,38 @@ impl Pool {
         Server::new(defined.name.clone(), defined.entry.clone(), self.drive.clone())
     }
 
-    /// Connects to one. `is_others`: another extension added it, and may do by it only what it may do by itself.
-    pub(crate) fn begin(&self, defined: &Defined, is_others: bool) {
-        let server = self.made(defined);
-        self.live(if is_others { server.added_by_another() } else { server });
+    /// Connects to these, beside those that are there.
+    pub(crate) async fn begin(&self, some: Vec<Server>) {
+        let some: Vec<Rc<Server>> = some.into_iter().map(Rc::new).collect();
+        self.all.borrow_mut().extend(some.iter().cloned());
+        self.offers.remember(&some, &self.all()).await;
+        for server in some {
+            spawn_local(server.live(Rc::clone(&self.around)));
+        }
     }
 
-    fn live(&self, server: Server) -> Rc<Server> {
-        let server = Rc::new(server);
-        Registry::coming(&server.name);
-        spawn_local(Rc::clone(&server).live(Rc::clone(&self.around)));
-        self.all.borrow_mut().push(Rc::clone(&server));
-        server
+    fn take(&self, name: &str) -> Option<Rc<Server>> {
+        let mut all = self.all.borrow_mut();
+        let at = all.iter().position(|server| server.name == name)?;
+        Some(all.remove(at))
     }
 
-    /// Ends one, and takes its tools away.
+    /// Ends one, and takes away what it offers.
     pub(crate) async fn end(&self, name: &str) {
-        let gone = self.all.borrow().iter().find(|server| server.name == name).cloned();
-        let Some(gone) = gone else { return };
-        self.all.borrow_mut().retain(|server| !Rc::ptr_eq(server, &gone));
+        let Some(gone) = self.take(name) else { return };
         gone.close().await;
-        self.around.catalog.put(&gone, None, Vec::new()).await;
+        self.offers.forget(&gone, &self.all()).await;
     }
 
-    /// Ends the connection to one, and connects to it anew. Its tools stay meanwhile.
+    /// Ends the connection to one, and connects to it anew. What it offers stays meanwhile.
     pub(crate) async fn again(&self, server: &Rc<Server>) -> Rc<Server> {
-        self.all.borrow_mut().retain(|known| !Rc::ptr_eq(known, server));
+        drop(self.take(&server.name));
         server.close().await;
-        self.live(server.another())
+        let new = Rc::new(server.another());
+        self.all.borrow_mut().push(Rc::clone(&new));
+        self.offers.set(&self.all());
+        spawn_local(Rc::clone(&new).live(Rc::clone(&self.around)));
+        new
     }
 
     /// Ends all of them.

@@ -36,7 +36,7 @@ struct Row {
 pub(super) async fn list(adapter: &Mcp, as_json: bool) -> Result<(), Error> {
     let is_check = host::wanted_command().is_some();
     if is_check {
-        adapter.connect();
+        adapter.connect().await;
         join_all(adapter.pool.all().iter().map(|server| server.known())).await;
     }
     let (rows, problems) = rows(adapter);
@@ -72,7 +72,7 @@ fn rows(adapter: &Mcp) -> (Vec<Row>, Vec<String>) {
         let server: Option<&Rc<Server>> = running.iter().find(|server| server.name == defined.name);
         let (state, why) = server.map_or(("off", None), |server| state(server));
         let exposures = &defined.entry.exposure;
-        let tools = adapter.registry.tools_of(&defined.name);
+        let tools = adapter.offers.registry.tools_of(&defined.name);
         Row {
             name: defined.name.clone(),
             scope,
