@@ -225,7 +225,8 @@ fn a_value_that_was_filled_in_is_said_nowhere() {
         {"log": CANARY},
     ]);
     let model = one_call("puppet", &json!({"steps": used}));
-    let run = sandbox.with_puppets(&[("puppet", json!({}))], &model).env("TOKEN", CANARY).env("ATOLL_LOG", "plugin=trace");
+    let run =
+        sandbox.with_puppets(&[("puppet", json!({}))], &model).env("TOKEN", CANARY).env("ATOLL_LOG", "plugin=trace");
     let run = run.arg("go").run().ok();
     let session = fs::read_to_string(&sandbox.session_files()[0]).unwrap();
     let made: String = session.lines().filter(|line| !line.contains("\"toolCall\"")).collect();

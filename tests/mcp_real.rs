@@ -80,12 +80,7 @@ fn servers_in_python_have_their_tools_resources_and_prompts() {
     let read = place.call("read_mcp_resource", &json!({"server": "sqlite", "uri": "memo://insights"}));
     assert_eq!(read["isError"], false, "{read:#}");
     let turns = json!({"turns": [{"text": "done"}]});
-    place
-        .sandbox
-        .scripted(&turns)
-        .arg("/mcp__sqlite__mcp_demo topic='red shoes'")
-        .run()
-        .ok();
+    place.sandbox.scripted(&turns).arg("/mcp__sqlite__mcp_demo topic='red shoes'").run().ok();
     let said = place.sandbox.messages().iter().map(|message| text_of(&message["content"])).collect::<Vec<_>>();
     assert!(said.iter().any(|text| text.contains("red shoes")), "{said:?}");
 }

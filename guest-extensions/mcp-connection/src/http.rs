@@ -32,7 +32,8 @@ impl Address {
         around: &Surroundings,
         others: Option<&str>,
     ) -> Result<Self, Error> {
-        let filled = async |template, what: &str| value(template, &around.file).await.map_err(|error| about(error, what));
+        let filled =
+            async |template, what: &str| value(template, &around.file).await.map_err(|error| about(error, what));
         let url = filled(&http.url, "url").await?;
         if let Some(server) = others {
             let wanted = servers::Request { method: "POST".to_owned(), url: url.clone() };

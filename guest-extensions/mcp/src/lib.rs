@@ -195,9 +195,10 @@ impl Mcp {
         let is_among = |all: &Registered, name: &str, config: &Value| {
             all.servers.iter().any(|(known, is)| known.name == name && is == config)
         };
-        let new = now.servers.iter().filter(|(server, config)| {
-            server.entry.enabled && !is_among(&before, &server.name, config)
-        });
+        let new = now
+            .servers
+            .iter()
+            .filter(|(server, config)| server.entry.enabled && !is_among(&before, &server.name, config));
         let new = new.map(|(server, _)| self.pool.made(server).added_by_another()).collect();
         let gone = before.servers.iter().filter(|(server, config)| !is_among(&now, &server.name, config));
         (new, gone.map(|(server, _)| server.name.clone()).collect())

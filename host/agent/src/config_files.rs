@@ -304,16 +304,10 @@ mod tests {
         // It is there now, and then it is another one.
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", None).unwrap_err().code(), "stale");
         let second = config.write("a.json", ConfigPlace::User, "{ }", Some(&first.version)).unwrap();
-        assert_eq!(
-            config.write("a.json", ConfigPlace::User, "x", Some(&first.version)).unwrap_err().code(),
-            "stale"
-        );
+        assert_eq!(config.write("a.json", ConfigPlace::User, "x", Some(&first.version)).unwrap_err().code(), "stale");
         assert_eq!(config.read("a.json").unwrap(), [second.clone()]);
         fs::remove_file(&second.path).unwrap();
-        assert_eq!(
-            config.write("a.json", ConfigPlace::User, "x", Some(&second.version)).unwrap_err().code(),
-            "stale"
-        );
+        assert_eq!(config.write("a.json", ConfigPlace::User, "x", Some(&second.version)).unwrap_err().code(), "stale");
         let project = config.write("a.json", ConfigPlace::Project, "[]", None).unwrap();
         assert_eq!(project.path, setting.project.join(".atoll/a.json"));
         assert_eq!(mode(&project.path) & 0o600, 0o600);
@@ -414,7 +408,9 @@ mod tests {
             let found = config.resolve("a.json", value).unwrap();
             assert_eq!((found.value.as_str(), found.private.len()), (expected, private), "{value}");
         }
-        for value in ["!echo comment", "!echo ran; true", "! echo ran", "$OTHER", "${OTHER:-x}", "$KEY$OTHER", "${env:OTHER}"] {
+        for value in
+            ["!echo comment", "!echo ran; true", "! echo ran", "$OTHER", "${OTHER:-x}", "$KEY$OTHER", "${env:OTHER}"]
+        {
             let error = config.resolve("a.json", value).unwrap_err();
             assert_eq!(error.code(), "denied", "{value}");
             assert!(error.to_string().contains("a.json"), "{error}");

@@ -1,7 +1,7 @@
 //! Grants as arguments of `atoll plugin grant`: read from there, and written in denials.
 
-use crate::config_file::ConfigFile;
 use crate::command_pattern::{CommandPattern, ENV, ProgramPattern};
+use crate::config_file::ConfigFile;
 use crate::env_pattern::EnvPattern;
 use crate::origin_pattern::OriginPattern;
 use crate::path_pattern::{Access, RootPattern};

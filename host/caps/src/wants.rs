@@ -365,9 +365,9 @@ impl Wants {
             }),
             Capability::Process => any(&self.process, &other.process, |a, b| a.command.may_overlap(&b.command)),
             Capability::Secrets => any(&self.secrets, &other.secrets, |a, b| a.name.may_overlap(&b.name)),
-            Capability::Config => any(&self.config, &other.config, |a, b| {
-                a.file.matches(&b.file) || b.file.matches(&a.file)
-            }),
+            Capability::Config => {
+                any(&self.config, &other.config, |a, b| a.file.matches(&b.file) || b.file.matches(&a.file))
+            }
             flag => self.flags.contains_key(&flag) && other.flags.contains_key(&flag),
         }
     }

@@ -121,9 +121,7 @@ pub(super) async fn perform(name: &str, value: Value) -> Result<Done, Error> {
         "servers.permit" => {
             let Permission { name, program, arguments, variables, method, url } = read("what a server needs", value)?;
             let what = match program {
-                Some(program) => {
-                    servers::Permission::Spawn(servers::Program { program, arguments, variables })
-                }
+                Some(program) => servers::Permission::Spawn(servers::Program { program, arguments, variables }),
                 None => servers::Permission::Request(servers::Request { method, url }),
             };
             servers::permit(name, what).await?;

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use atoll_caps::{
-    Capability, ConfigWant, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, Pin, ProcessWant,
-    SecretWant, Wants, printable,
+    Capability, ConfigWant, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, Pin,
+    ProcessWant, SecretWant, Wants, printable,
 };
 use atoll_engine::Builtin;
 use atoll_table::Error;

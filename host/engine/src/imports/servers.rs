@@ -107,9 +107,8 @@ async fn may_send(owner: &Caller, request: &wit::Request) -> Result<(), Error> {
     let url = parse(url)?;
     let origin = origin_of(&url).ok_or_else(|| Error::InvalidArguments(format!("{url} names no host")))?;
     let the_use = Use { capability: Capability::Http.as_str(), operation: "for a server", target: url.as_str() };
-    let check = owner.permit(the_use, |effective| {
-        effective.check_http(&origin.scheme, &origin.host, origin.port, method, &[])
-    });
+    let check =
+        owner.permit(the_use, |effective| effective.check_http(&origin.scheme, &origin.host, origin.port, method, &[]));
     let verdict = check.await?;
     owner.call.uses.used(the_use.capability, the_use.operation, url.as_str(), verdict);
     Ok(())
@@ -199,9 +198,8 @@ impl<T: Send + 'static> contract::servers::HostWithStore<T> for Host {
             caller.check_bytes(server.len() + size)?;
             check_connects(&caller)?;
             let added = servers.list().into_iter().find(|added| added.name == server);
-            let owner = added.and_then(|added| {
-                caller.shared.server_owners.of(&server).filter(|owner| owner.who() == added.who)
-            });
+            let owner = added
+                .and_then(|added| caller.shared.server_owners.of(&server).filter(|owner| owner.who() == added.who));
             let Some(owner) = owner else {
                 let shown = server.get(..server.floor_char_boundary(200)).unwrap_or_default().escape_debug();
                 return Err(Error::NotFound(format!("no extension has added a server `{shown}`")));

@@ -1,8 +1,8 @@
 //! The steps: an object with one key each, which says what is done.
 
 use atoll_plugin::{
-    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, log, models, process,
-    progress, providers, secrets, servers, session, store, table,
+    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, log, models,
+    process, progress, providers, secrets, servers, session, store, table,
     types::{Delivery, ToolOutput as Output},
     ui,
 };
