@@ -110,7 +110,9 @@ fn without_a_grant_of_it_one_that_has_files_of_configuration_is_not_loaded() {
     sandbox.home_file("grants.toml", revoked);
     let refused = sandbox.atoll().args(named).args(call).run().code(3);
     assert!(refused.stderr.contains("--config puppet.json"), "{}", refused.stderr);
-    sandbox.atoll().args(["plugin", "grant", "puppet", "--config", "settings.json"]).run().code(2);
+    let file = sandbox.puppet("puppet").display().to_string();
+    let bad = sandbox.atoll().args(["plugin", "grant", &file, "--config", "settings.json"]).run().code(2);
+    assert!(bad.stderr.contains("Atoll's own"), "{}", bad.stderr);
 }
 
 #[test]
@@ -202,7 +204,8 @@ fn whoever_connects_to_servers_learns_whether_their_owner_may_reach_them() {
         let code = gave["code"].as_str().map_or_else(|| gave.to_string(), str::to_owned);
         assert_eq!(code, *expected, "{what}: {gave}");
         // It is the one who added the server to whom it would have to be granted.
-        assert!(code != "denied" || gave["message"].as_str().unwrap().contains("adder"), "{what}: {gave}");
+        let names_it = || gave["message"].as_str().unwrap().contains("atoll plugin grant adder");
+        assert!(code != "denied" || names_it(), "{what}: {gave}");
     }
     // Once it is taken away, nobody owns it.
     let after = answers[1].as_array().unwrap();

@@ -58,6 +58,7 @@ mod mcp_builtin;
 mod mcp_command;
 mod mcp_config;
 mod mcp_hard;
+mod mcp_http;
 mod mcp_offers;
 mod mcp_questions;
 mod mcp_real;

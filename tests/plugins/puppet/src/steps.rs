@@ -67,6 +67,9 @@ pub(crate) async fn run(steps: &Value, place: &Place) -> Result<Vec<Value>, Erro
         gave.push(match name.as_str() {
             "try" => match Box::pin(run(&json!([with]), place)).await {
                 Ok(mut gave) => gave.pop().unwrap_or_default(),
+                Err(Error::Denied(denial)) => {
+                    json!({"code": "denied", "message": format!("{}: {}", denial.target, denial.hint)})
+                }
                 Err(error) => json!({"code": error.code(), "message": error.message()}),
             },
             _ => one(name, with, place).await?,
