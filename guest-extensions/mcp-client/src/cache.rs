@@ -6,14 +6,17 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    commands::ServerPrompt,
     config::{Entry, Transport},
     session::ServerTool,
 };
 
 /// The version of what is kept: another one is not read.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// How long it holds: what a server says of itself may be shorter.
 const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// How old it may become before it is kept anew, though nothing has changed.
+const FRESH_MS: u64 = 24 * 60 * 60 * 1000;
 /// The most that is kept of one server, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -26,6 +29,8 @@ pub struct Kept {
     pub instructions: Option<String>,
     /// It has resources.
     pub has_resources: bool,
+    /// Its prompts.
+    pub prompts: Vec<ServerPrompt>,
 }
 
 /// What decides which tools a server has: another server, or the same one reached in another way, has another digest. What
@@ -59,9 +64,16 @@ impl Kept {
             "instructions": self.instructions,
             "hasResources": self.has_resources,
             "tools": tools,
+            "prompts": self.prompts.iter().map(ServerPrompt::to_json).collect::<Vec<Value>>(),
         });
         let bytes = kept.to_string().into_bytes();
         (bytes.len() <= MAX_BYTES).then_some(bytes)
+    }
+
+    /// Whether what was kept is so young that it need not be kept anew as long as nothing changes.
+    pub fn is_fresh(bytes: &[u8], now_ms: u64) -> bool {
+        let kept: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        kept["keptAt"].as_u64().is_some_and(|kept_at| kept_at <= now_ms && now_ms - kept_at < FRESH_MS)
     }
 
     /// What was kept, if it holds: it is of the same server and not too old, nor from the future.
@@ -74,10 +86,13 @@ impl Kept {
         }
         let tools: Option<Vec<ServerTool>> =
             kept["tools"].as_array()?.iter().map(|tool| ServerTool::read(tool).ok()).collect();
+        let prompts: Option<Vec<ServerPrompt>> =
+            kept["prompts"].as_array()?.iter().map(|prompt| ServerPrompt::read(prompt).ok()).collect();
         Some(Self {
             tools: tools?,
             instructions: kept["instructions"].as_str().map(str::to_owned),
             has_resources: kept["hasResources"] == true,
+            prompts: prompts?,
         })
     }
 }
@@ -123,6 +138,7 @@ mod tests {
             ],
             instructions: Some("Be kind.".to_owned()),
             has_resources: true,
+            prompts: vec![ServerPrompt::read(&json!({"name": "p", "arguments": [{"name": "x"}]})).expect("a prompt")],
         };
         let bytes = kept.to_bytes("d", 1_000).expect("bytes");
         assert_eq!(Kept::read(&bytes, "d", 1_000), Some(kept.clone()));
@@ -130,7 +146,8 @@ mod tests {
         assert_eq!(Kept::read(&bytes, "d", 1_000 + LONGEST_MS), None, "too old");
         assert_eq!(Kept::read(&bytes, "d", 999), None, "from the future");
         assert_eq!(Kept::read(&bytes, "e", 1_000), None, "another server");
-        let older = String::from_utf8(bytes).expect("text").replace("\"version\":1", "\"version\":0");
+        assert!(Kept::is_fresh(&bytes, 999 + FRESH_MS) && !Kept::is_fresh(&bytes, 1_000 + FRESH_MS));
+        let older = String::from_utf8(bytes).expect("text").replace("\"version\":2", "\"version\":1");
         assert_eq!(Kept::read(older.as_bytes(), "d", 1_000), None);
         let much = Kept { instructions: Some("x".repeat(MAX_BYTES)), ..kept };
         assert_eq!(much.to_bytes("d", 1_000), None);
