@@ -17,11 +17,14 @@ use atoll_mcp_client::{
     wire::wire,
 };
 use atoll_plugin::{Error, clock, log};
-use futures::future::{Either, join, join_all, select};
+use futures::{
+    FutureExt as _,
+    future::{Either, join, join_all, select, select_all},
+};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{Catalog, drive::Drive, http::Address, stdio::Program};
+use crate::{Answers, Catalog, Met, asking::Asking, drive::Drive, http::Address, stdio::Program};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
@@ -44,7 +47,9 @@ pub struct Server {
     pub name: String,
     /// What the configuration says of it.
     pub entry: Entry,
-    drive: Drive,
+    /// Another extension added it: it is asked whether that one may do what it needs.
+    is_others: bool,
+    pub(crate) drive: Drive,
     /// What it says of how it is used, once it was there.
     instructions: RefCell<Option<String>>,
     state: watch::Sender<State>,
@@ -54,6 +59,8 @@ pub struct Server {
     asked: Notify,
     /// Set once, when the session ends.
     closing: watch::Sender<bool>,
+    /// What it asks of us.
+    pub(crate) asking: Asking,
 }
 
 /// The other end of a connection.
@@ -63,6 +70,7 @@ enum Far {
 }
 
 /// What all servers are connected to with.
+#[derive(Clone)]
 pub struct Surroundings {
     /// Where their tools go.
     pub catalog: Rc<dyn Catalog>,
@@ -70,6 +78,10 @@ pub struct Surroundings {
     pub identity: Identity,
     /// The user's home, which a `~` stands for.
     pub home: Option<String>,
+    /// The name of the file of configuration that values are looked up for.
+    pub file: String,
+    /// Who answers what they ask; [`Identity::answers`] says whether there is somebody.
+    pub answers: Option<Rc<dyn Answers>>,
 }
 
 impl Server {
@@ -79,13 +91,31 @@ impl Server {
         Self {
             name,
             entry,
+            is_others: false,
             drive,
             instructions: RefCell::default(),
             state,
             needed: Cell::new(false),
             asked: Notify::new(),
             closing,
+            asking: Asking::default(),
         }
+    }
+
+    /// The same, of another extension: it may do no more than what that one may do by itself.
+    #[must_use]
+    pub fn added_by_another(self) -> Self {
+        Self { is_others: true, ..self }
+    }
+
+    /// Another one like it, which is not connected to.
+    pub fn another(&self) -> Self {
+        Self { is_others: self.is_others, ..Self::new(self.name.clone(), self.entry.clone(), self.drive.clone()) }
+    }
+
+    /// How it is.
+    pub fn state(&self) -> State {
+        self.state.borrow().clone()
     }
 
     /// Connects, serves, and does so again whenever it is needed, until the session ends.
@@ -115,9 +145,10 @@ impl Server {
 
     /// One connection, from its beginning to its end. Whether there was one, and why it ended.
     async fn once(&self, around: &Surroundings) -> (bool, String) {
+        let others = self.is_others.then_some(self.name.as_str());
         let far = match &self.entry.transport {
-            Transport::Stdio(stdio) => Program::start(stdio, around.home.as_deref()).await.map(Far::Program),
-            Transport::Http(http) => Address::of(http, self.entry.timeout).map(Far::Address),
+            Transport::Stdio(stdio) => Program::start(stdio, around, others).await.map(Far::Program),
+            Transport::Http(http) => Address::of(http, self.entry.timeout, around, others).await.map(Far::Address),
         };
         let far = match far {
             Ok(far) => far,
@@ -169,29 +200,62 @@ impl Server {
                 Err(failure) => return failure,
             };
             *self.instructions.borrow_mut() = session.instructions().map(str::to_owned);
-            if let Err(failure) = self.list(&session, around).await {
-                return failure;
-            }
-            around.catalog.settled(&self.name);
-            was_there.set(true);
-            self.state.send_replace(State::Connected(Rc::clone(&session)));
-            loop {
-                let (changed, ended) = (pin!(session.changes().tools.notified()), pin!(session.ended()));
-                if let Either::Right(_) = select(changed, ended).await {
-                    return Failure::Closed;
-                }
+            let living = async {
                 if let Err(failure) = self.list(&session, around).await {
-                    log::write(log::Level::Warn, &format!("the server {}: its changed tools: {failure}", self.name));
-                    if session.is_closed() {
-                        return failure;
-                    }
+                    return failure;
                 }
+                around.catalog.settled(&self.name);
+                was_there.set(true);
+                self.state.send_replace(State::Connected(Rc::clone(&session)));
+                self.meet(&session, around, Met::All).await;
+                self.watch(&session, around).await
+            };
+            let answering = self.asking.serve(&self.name, &session, around.answers.as_deref());
+            match select(pin!(living), pin!(answering)).await {
+                Either::Left((failure, _)) => failure,
+                Either::Right(((), living)) => living.await,
             }
         };
         let (logging, talking) = (pin!(logging), pin!(talking));
         match select(talking, logging).await {
             Either::Left((failure, _)) => failure,
             Either::Right(((), talking)) => talking.await,
+        }
+    }
+
+    /// Looks again at what the server says has changed, until the connection ends.
+    async fn watch(&self, session: &Session, around: &Surroundings) -> Failure {
+        loop {
+            let changes = session.changes();
+            let tools = changes.tools.notified().map(|()| None).boxed_local();
+            let prompts = changes.prompts.notified().map(|()| Some(Met::Prompts)).boxed_local();
+            let resources = changes.resources.notified().map(|()| Some(Met::Resources)).boxed_local();
+            match select(select_all([tools, prompts, resources]), pin!(session.ended())).await {
+                Either::Right(_) => return Failure::Closed,
+                Either::Left(((Some(what), ..), _)) => self.meet(session, around, what).await,
+                Either::Left(((None, ..), _)) => {
+                    if let Err(failure) = self.list(session, around).await {
+                        log::write(
+                            log::Level::Warn,
+                            &format!("the server {}: its changed tools: {failure}", self.name),
+                        );
+                        if session.is_closed() {
+                            return failure;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has the adapter look at what there is beside tools.
+    async fn meet(&self, session: &Session, around: &Surroundings, what: Met) {
+        let meeting = async {
+            around.catalog.met(self, session, what).await;
+            Ok(())
+        };
+        if let Err(failure) = self.in_time(meeting).await {
+            log::write(log::Level::Warn, &format!("the server {}: what it has beside tools: {failure}", self.name));
         }
     }
 
@@ -221,7 +285,7 @@ impl Server {
     }
 
     /// What a request gives, if it does in time.
-    async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(crate) async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let (request, late) = (pin!(request), pin!(self.patience()));
         match select(request, late).await {
             Either::Left((given, _)) => given,
@@ -229,8 +293,20 @@ impl Server {
         }
     }
 
-    fn patience(&self) -> impl Future<Output = ()> + use<> {
-        clock::sleep(milliseconds(self.entry.timeout))
+    /// The time that may go by without anything of a server. While it waits for us, it does not.
+    async fn patience(&self) {
+        loop {
+            self.asking.nothing().await;
+            let (late, asked) = (pin!(clock::sleep(milliseconds(self.entry.timeout))), pin!(self.asking.something()));
+            if let Either::Left(_) = select(late, asked).await {
+                return;
+            }
+        }
+    }
+
+    /// What it had to say of how it is used when it was last connected to, where that is kept.
+    pub fn remember(&self, instructions: Option<String>) {
+        *self.instructions.borrow_mut() = instructions;
     }
 
     /// What it says of how it is used, if it was ever there.
@@ -245,7 +321,7 @@ impl Server {
     }
 
     /// The connection; where there is none any more, or only this one that has ended, a new one.
-    async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
+    pub(crate) async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
         let mut state = self.state.subscribe();
         let mut has_asked = false;
         loop {
@@ -308,7 +384,7 @@ impl Server {
     }
 
     /// Why a call has no result.
-    fn failed(&self, tool: &str, failure: &Failure) -> Error {
+    pub(crate) fn failed(&self, tool: &str, failure: &Failure) -> Error {
         let name = &self.name;
         match failure {
             Failure::Closed => Error::unavailable(format!(
@@ -327,6 +403,13 @@ impl Server {
                 self.entry.timeout.as_secs_f64()
             )),
             Failure::Cancelled => Error::Cancelled(format!("The call of {tool} was stopped.")),
+            Failure::NeedsPages(pages) => {
+                let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
+                Error::failed(format!(
+                    "The MCP server {name} does not run {tool} before the user has opened {}. Call it again after that.",
+                    pages.join(" and ")
+                ))
+            }
             Failure::Refused { .. } | Failure::Strange(_) => {
                 Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}"))
             }

@@ -12,6 +12,7 @@ use std::{
 use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
 use atoll_table::{
     Error, Origin, Tool, ToolRunner,
+    config::ConfigFiles,
     extension::{Extension, Services},
     model::ModelProvider,
     secrets::SecretStore,
@@ -31,6 +32,7 @@ use crate::{
     extension_plugin::{ExtensionPlugin, Generation, LiveExtension, Replacement},
     files::{MutationLocks, OpenFiles, Walks},
     http_client::{HttpClient, Recordings},
+    imports::servers::ServerOwners,
     lazy::{LazyComponent, LazyTools},
     linking::Linking,
     permits::Permits,
@@ -59,9 +61,17 @@ impl Builtin {
     ///
     /// # Errors
     /// `failed` if the program was built wrongly.
-    pub(crate) fn manifest(&self) -> Result<Manifest, Error> {
+    pub fn manifest(&self) -> Result<Manifest, Error> {
         Manifest::parse(self.manifest, &format!("{}/plugin.toml", self.name))
             .map_err(|error| Error::Failed(error.to_string()))
+    }
+
+    /// Whether it is an extension.
+    ///
+    /// # Errors
+    /// `failed` if the program was built wrongly.
+    pub fn is_extension(&self) -> Result<bool, Error> {
+        Ok(self.read_description()?.surface().exports.contains("extension"))
     }
 
     /// What it says of itself.
@@ -148,9 +158,11 @@ impl PluginHost {
             user_limits: RwLock::default(),
             audit: OnceLock::new(),
             secrets: OnceLock::new(),
+            config: OnceLock::new(),
             approvals: Approvals::default(),
             scripts: OnceLock::new(),
             services: OnceLock::new(),
+            server_owners: ServerOwners::default(),
             log: OnceLock::new(),
         };
         Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
@@ -175,6 +187,11 @@ impl PluginHost {
     /// is granted. The first source counts.
     pub fn set_secrets(&self, store: Arc<dyn SecretStore>) {
         let _ = self.shared.secrets.set(store);
+    }
+
+    /// Where files of configuration are that users write for plugins. The first counts.
+    pub fn set_config(&self, files: Arc<dyn ConfigFiles>) {
+        let _ = self.shared.config.set(files);
     }
 
     /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and
@@ -300,6 +317,18 @@ impl PluginHost {
             Ok(Replacement(ready.generation(&self.components.engine).await?))
         };
         load.await.map_err(|error| in_file(&file, error))
+    }
+
+    /// Gets a built-in extension ready that is to take over from the one that runs. It is not started.
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`].
+    pub async fn load_builtin_replacement(&self, builtin: &Builtin, added: &Wants) -> Result<Replacement, Error> {
+        let (manifest, description) = (builtin.manifest()?, builtin.read_description()?);
+        let effective = Effective::builtin_with(&manifest, added);
+        let (source, known) = (Source::Image(builtin.image), Known::Description(description));
+        let ready = self.ready(source, known, &manifest, effective, Pedigree::BUILTIN, Arc::default()).await?;
+        Ok(Replacement(ready.generation(&self.components.engine).await?))
     }
 
     /// From now on scripts are run by this one. To be called before any is loaded; the first counts. Nothing of it is
@@ -442,6 +471,11 @@ impl PluginHost {
         if manifest.replaceable.is_some() && pedigree.origin != Origin::Builtin {
             return Err(Error::InvalidArguments(format!(
                 "only what is part of atoll can be replaceable; take `replaceable` and [claims] out of the manifest of {name}"
+            )));
+        }
+        if manifest.start_when.is_some() && pedigree.origin != Origin::Builtin {
+            return Err(Error::InvalidArguments(format!(
+                "only what is part of atoll is started later; take [start-when] out of the manifest of {name}"
             )));
         }
         let linking = match &source {

@@ -193,7 +193,8 @@ async fn with<T>(
 ) -> (T, Ended) {
     let (teller, told) = told();
     let (wire, end) = wire(teller.clone());
-    let identity = Identity { name: "atoll".to_owned(), version: "1".to_owned(), root: "/w".to_owned() };
+    let identity =
+        Identity { name: "atoll".to_owned(), version: "1".to_owned(), root: "/w".to_owned(), answers: false };
     let endpoint = endpoint();
     let acting = async { act(Session::open(wire, identity, teller).await, told).await };
     tokio::join!(acting, serve(script, access, &endpoint, end, std::future::pending()))

@@ -8,6 +8,7 @@ use rmcp::{
 };
 
 use crate::{
+    elicitation::{Page, pages},
     http::{Way, on_the_way},
     text::{one_line, shown},
 };
@@ -28,6 +29,8 @@ pub enum Failure {
         /// What it says.
         message: String,
     },
+    /// The server says no until the person has opened these pages.
+    NeedsPages(Vec<Page>),
     /// It did not get there, or its answer did not get here.
     OnTheWay {
         /// What came of it.
@@ -38,6 +41,9 @@ pub enum Failure {
     /// The server does what the protocol does not allow.
     Strange(String),
 }
+
+/// The code of a server that wants a page to be opened first.
+const NEEDS_PAGES: i32 = -32042;
 
 impl Failure {
     pub(super) fn of_opening(error: ClientInitializeError) -> Self {
@@ -61,6 +67,10 @@ impl Failure {
 
     fn refused(error: &ErrorData) -> Self {
         let (code, message) = (error.code.0, one_line(&error.message));
+        let pages = error.data.as_ref().filter(|_| code == NEEDS_PAGES).map(pages).unwrap_or_default();
+        if !pages.is_empty() {
+            return Self::NeedsPages(pages);
+        }
         match on_the_way(code, error.data.as_ref()) {
             Some(way) => Self::OnTheWay { way, why: message },
             None => Self::Refused { code, message },
@@ -75,6 +85,10 @@ impl fmt::Display for Failure {
             Self::Timeout => f.write_str("it did not answer in time"),
             Self::Cancelled => f.write_str("it is not wanted any more"),
             Self::Refused { code, message } => write!(f, "it says: {message} ({code})"),
+            Self::NeedsPages(pages) => {
+                let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
+                write!(f, "it wants to be visited first at {}", pages.join(" and "))
+            }
             Self::OnTheWay { why, .. } | Self::Strange(why) => f.write_str(why),
         }
     }

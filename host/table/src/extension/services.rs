@@ -220,6 +220,9 @@ pub trait Ui: Send + Sync {
     /// A longer text.
     fn editor(&self, who: &Who, title: String, prefill: String) -> BoxFuture<'_, Result<Option<String>, Error>>;
 
+    /// Writes to standard output, with a line break after it if it ends in none.
+    fn print(&self, who: &Who, text: String);
+
     /// Shows a notice.
     fn notify(&self, who: &Who, message: String, tone: Tone);
 
@@ -322,6 +325,11 @@ pub trait HostFacts: Send + Sync {
 
     /// What the user's settings say to the plugin, an object.
     fn settings(&self, who: &Who) -> Value;
+
+    /// The command that the program was started for, if it was started for one of a plugin's: that plugin is there alone.
+    fn command(&self) -> Option<String> {
+        None
+    }
 
     /// The extension wants something else from here on, died, came back or was disabled. `wants` is what its
     /// [`super::Extension::subscription`] gives from now on.
