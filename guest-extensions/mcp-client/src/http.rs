@@ -40,6 +40,8 @@ pub struct Refused {
     pub status: u16,
     /// What it says of the way in: its headers `www-authenticate`.
     pub challenges: Vec<String>,
+    /// What it was told of who asks: the header `authorization`.
+    pub sent: Option<String>,
     /// How often this request was refused before.
     pub before: u32,
 }

@@ -148,7 +148,9 @@ impl Server {
         let others = self.is_others.then_some(self.name.as_str());
         let far = match &self.entry.transport {
             Transport::Stdio(stdio) => Program::start(stdio, around, others).await.map(Far::Program),
-            Transport::Http(http) => Address::of(http, self.entry.timeout, around, others).await.map(Far::Address),
+            Transport::Http(http) => {
+                Address::of(&self.name, http, self.entry.timeout, around, others).await.map(Far::Address)
+            }
         };
         let far = match far {
             Ok(far) => far,

@@ -218,13 +218,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Whether the access gives other credentials, and what else is to be done.
-    pub(super) async fn refused(&self, response: &Response, before: u32) -> Verdict {
+    pub(super) async fn refused(&self, response: &Response, sent: Option<String>, before: u32) -> Verdict {
         if before >= MAX_REFUSALS {
             return Verdict::Stands;
         }
         let challenges = response.headers.iter().filter(|(name, _)| name == "www-authenticate");
         let challenges = challenges.map(|(_, value)| value.clone()).collect();
-        self.access.refused(&Refused { status: response.status, challenges, before }).await
+        self.access.refused(&Refused { status: response.status, challenges, sent, before }).await
     }
 
     /// Sends a message until it is answered, as often as that may be done.
@@ -243,12 +243,13 @@ impl<'a> Connection<'a> {
                 Ok(request) => request,
                 Err(why) => return Posted::Not(Way::Refused, why),
             };
+            let sent = authorization(&request);
             let (way, why) = match self.net.fetch(request).await {
                 Ok(response) if response.status < 300 => return Posted::Answer(response),
                 Ok(mut response) => {
                     let status = response.status;
                     if matches!(status, 401 | 403) {
-                        match self.refused(&response, refusals).await {
+                        match self.refused(&response, sent, refusals).await {
                             Verdict::Again => {
                                 refusals += 1;
                                 continue;
@@ -334,6 +335,12 @@ impl<'a> Connection<'a> {
             let _ = self.net.fetch(request).await;
         }
     }
+}
+
+/// What a request says of who asks.
+pub(super) fn authorization(request: &Request) -> Option<String> {
+    let header = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    header.map(|(_, value)| value.clone())
 }
 
 /// Whether a refusal says that it is the session that is wrong. Many servers say so with 400 in place of 404.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Way,
-    connection::{Connection, Done},
+    connection::{Connection, Done, authorization},
     events::Events,
     message::answers,
 };
@@ -200,11 +200,12 @@ impl Connection<'_> {
                 request = request.header("last-event-id", last);
             }
             let Ok(request) = self.dressed(request).await else { return Err(Closed::ForNow) };
+            let sent = authorization(&request);
             match self.net.fetch(request).await {
                 Ok(response) if response.status == 200 && response.is(STREAM) => return Ok(response),
                 Ok(response) if matches!(response.status, 408 | 425 | 429 | 500..=599) => return Err(Closed::ForNow),
                 Ok(response) if matches!(response.status, 401 | 403) => {
-                    if self.refused(&response, refusals).await != Verdict::Again {
+                    if self.refused(&response, sent, refusals).await != Verdict::Again {
                         return Err(Closed::ForGood(response.status));
                     }
                     refusals += 1;
