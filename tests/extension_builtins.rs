@@ -157,8 +157,11 @@ fn only_what_is_part_of_the_program_is_replaceable() {
     let sandbox = Sandbox::new();
     sandbox.loose_puppet("bold");
     sandbox.grant_outward(&["bold"]);
-    let text = format!("replaceable = true\n{}\n[claims]\ntools = [\"bash\"]\n", manifest("bold"));
-    sandbox.home_file("extensions/bold.toml", text);
-    let run = sandbox.atoll().args(["tool", "list"]).run().ok();
-    assert!(run.one_line().contains("bold is left out") && run.one_line().contains("replaceable"), "{run:#?}");
+    let claims = ("replaceable = true\n", "\n[claims]\ntools = [\"bash\"]\n", "replaceable");
+    let start = ("", "\n[start-when]\nconfig = [\"mcp.json\"]\n", "[start-when]");
+    for (first, last, says) in [claims, start] {
+        sandbox.home_file("extensions/bold.toml", format!("{first}{}{last}", manifest("bold")));
+        let run = sandbox.atoll().args(["tool", "list"]).run().ok();
+        assert!(run.one_line().contains("bold is left out") && run.one_line().contains(says), "{run:#?}");
+    }
 }

@@ -57,7 +57,6 @@ fn its_end_is_that_of_the_program() {
     let sandbox = place();
     for (step, code) in [
         (json!({"fail": "it does not work"}), 1),
-        (json!({"call": {"tool": "no-such-tool", "arguments": {}}}), 1),
         (json!({"subscribe": {"flags": ["late"]}}), 2),
         (json!({"reveal": "others/secret"}), 3),
     ] {

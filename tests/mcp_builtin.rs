@@ -60,14 +60,14 @@ fn it_gives_way_to_who_answers_for_servers_and_comes_back_in_the_session() {
         json!({"call": {"tool": "bash", "arguments": {"command": "rm \"$ATOLL_HOME/extensions/adapter.wasm\""}}});
     let adapter = json!({"events": ["mcp-servers-change"]});
     sandbox.direct(&[("adapter", adapter), ("b", json!({"commands": {"remove": [remove]}}))]);
-    let code = "return (await tools.mcp__peer__echo({value: 'there'})).content[0].text";
+    let code = "return (await tools.mcp__peer__echo({value: 'present'})).content[0].text";
     let call = json!({"calls": [{"tool": "codemode", "arguments": {"code": code}}]});
     let script = json!({"turns": [call, {"text": "one"}, call, {"text": "two"}]});
     let run = sandbox.scripted(&script).args(["--tools=+codemode", "go", "/remove", "/reload", "go"]).run().ok();
     let notice = "the built-in mcp is replaced by the plugin adapter, which has a handler of mcp-servers-change";
     assert!(run.stderr.contains(notice), "{run:#?}");
     let texts: Vec<String> = sandbox.results().iter().map(|result| text_of(&result["content"])).collect();
-    assert!(!texts[0].contains("there") && texts[1].contains("there"), "{texts:?}");
+    assert!(texts[0].starts_with("Failed") && texts[1].starts_with("Completed"), "{texts:?}");
     assert_eq!(place.lines("pids").len(), 1, "it was started once, when it came back");
 }
 
@@ -81,7 +81,7 @@ fn what_other_extensions_add_is_connected_to_and_goes_with_them() {
     };
     let server = json!({"name": "own", "config": {"command": "sh", "args": ["-c", format!("exec {}", peer())]}});
     sandbox.direct(&[("adds", json!({"start": [{"server": server}]}))]);
-    let code = "return (await tools.mcp__own__echo({value: 'there'})).content[0].text";
+    let code = "return (await tools.mcp__own__echo({value: 'present'})).content[0].text";
     let script = json!({"turns": [{"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "done"}]});
     let result = || {
         for file in sandbox.session_files() {
@@ -93,10 +93,10 @@ fn what_other_extensions_add_is_connected_to_and_goes_with_them() {
     // It may start that program itself, so it may have it started.
     grant("process = [{ program = \"sh\" }]\n");
     let there = result();
-    assert!(there.contains("there"), "{there}");
+    assert!(there.starts_with("Completed"), "{there}");
     grant("");
     let denied = result();
-    assert!(!denied.contains("\nthere"), "it may not start it itself: {denied}");
+    assert!(denied.starts_with("Failed"), "it may not start it itself: {denied}");
 }
 
 #[test]
@@ -110,13 +110,13 @@ fn a_changed_file_counts_after_a_reload() {
     sandbox.grant_outward(&["b"]);
     sandbox.direct(&[("b", json!({"commands": {"change": [change, copy]}}))]);
     let call = |server: &str| {
-        let code = format!("return (await tools.mcp__{server}__echo({{value: 'there'}})).content[0].text");
+        let code = format!("return (await tools.mcp__{server}__echo({{value: 'present'}})).content[0].text");
         json!({"calls": [{"tool": "codemode", "arguments": {"code": code}}]})
     };
     let script = json!({"turns": [call("one"), {"text": "1"}, call("two"), call("one"), {"text": "2"}]});
     sandbox.scripted(&script).args(["go", "/change", "/reload", "go"]).run().ok();
     let texts: Vec<String> = sandbox.results().iter().map(|result| text_of(&result["content"])).collect();
-    let there: Vec<bool> = texts.iter().map(|text| text.contains("there")).collect();
+    let there: Vec<bool> = texts.iter().map(|text| text.starts_with("Completed")).collect();
     assert_eq!(there, [true, true, false], "{texts:#?}");
 }
 

@@ -39,7 +39,7 @@ fn resources_are_listed_and_read_by_three_tools() {
     assert_eq!(note["structuredContent"]["contents"][0]["mimeType"], "text/plain", "{note:#}");
     for (arguments, said) in [
         (json!({"cursor": "2"}), "give \"server\", too"),
-        (json!({"server": "nobody"}), "There is no MCP server \"nobody\". There are: dead, one, two-b, without."),
+        (json!({"server": "nobody"}), "There is no MCP server \"nobody\". There are: one, two-b, without, dead."),
         (json!({"server": "off"}), "There is no MCP server \"off\""),
         (json!({"server": "dead"}), "The MCP server dead can not be reached"),
     ] {
@@ -56,7 +56,7 @@ fn the_tools_for_resources_are_there_only_with_resources_and_as_widely_as_those(
         let table = place.atoll().args(["tool", "list", "--json"]).run().json();
         let of = |tool: &&Value| tool["name"].as_str().unwrap().contains("_mcp_resource");
         let tools = table.as_array().unwrap().iter().filter(of);
-        tools.map(|tool| json!([tool["exposure"], tool["active"], tool["annotations"]["readOnly"]])).collect()
+        tools.map(|tool| json!([tool["exposure"], tool["active"], tool["annotations"]["readOnlyHint"]])).collect()
     };
     assert_eq!(exposure(&json!({"a": {"command": peer()}})), Vec::<Value>::new());
     let hidden = json!({"a": {"command": peer(), "args": ["--more"], "exposure": "hidden"}});
@@ -104,12 +104,6 @@ fn what_is_no_text_is_shown_or_kept_or_named_for_a_model_and_whole_for_scripts()
     assert_eq!(gave, json!([[1.5, null, "x"], 7, null]));
 }
 
-/// The texts of the user's messages.
-fn said(place: &Place) -> Vec<String> {
-    let messages = place.sandbox.messages();
-    messages.iter().filter(|message| message["role"] == "user").map(|message| text_of(&message["content"])).collect()
-}
-
 #[test]
 fn a_prompt_is_a_command_whose_messages_are_the_users() {
     let place = Place::of_peer(&["--more"]);
@@ -117,9 +111,9 @@ fn a_prompt_is_a_command_whose_messages_are_the_users() {
     let run = |line: &str| place.sandbox.scripted(&turns).arg(line).run();
     // At first it is not known what the server has, and then it is.
     run("/mcp__peer__greet Bob how=\"very loud\"").ok();
-    assert_eq!(said(&place), ["greet: {\"how\":\"very loud\",\"who\":\"Bob\"}"]);
+    assert_eq!(place.said(), ["greet: {\"how\":\"very loud\",\"who\":\"Bob\"}"]);
     run("/mcp__peer__greet 'Ann Lee'").ok();
-    assert_eq!(said(&place).last().map(String::as_str), Some("greet: {\"who\":\"Ann Lee\"}"), "{:?}", said(&place));
+    assert_eq!(place.said().last().map(String::as_str), Some("greet: {\"who\":\"Ann Lee\"}"), "{:?}", place.said());
     let wrong = run("/mcp__peer__greet");
     assert!(wrong.stderr.contains("who is missing; it takes <who> [how]"), "{wrong:#?}");
 }
@@ -130,7 +124,7 @@ fn prompts_come_and_are_told_of() {
     let code = "await tools.mcp__peer__more_prompts({}); return 1";
     let turns = json!({"turns": [{"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "a"}, {"text": "b"}]});
     place.sandbox.scripted(&turns).args(["go", "/mcp__peer__second"]).run().ok();
-    assert!(said(&place).contains(&"second: {}".to_owned()), "{:?}", said(&place));
+    assert!(place.said().contains(&"second: {}".to_owned()), "{:?}", place.said());
 }
 
 /// A place whose server is a script that can be changed without a change of the configuration.

@@ -44,6 +44,7 @@ fn a_form_is_filled_in_field_by_field_and_sent_once_it_is_agreed_to() {
     at.press("none\n");
     let mut at = at.answer("it has to be a whole number", "30");
     at.wait_for("leaves it open");
+    at.wait_for("nothing declines:");
     at.press("\n");
     let colors = at.wait_for("nothing declines:");
     assert!(colors.find("Green") < colors.find("Red"), "what is suggested comes first: {colors}");
@@ -129,7 +130,8 @@ fn a_model_is_asked_for_a_server_if_the_person_allows_it() {
     let code =
         format!("return (await tools.mcp__peer__ask({})).content[0].text", asking("sampling/createMessage", &sample));
     let turns = json!([
-        {"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "Oslo. STOP And more."}, {"text": "done"},
+        {"when": {"system-contains": "Be brief."}, "text": "Oslo. STOP And more."},
+        {"when": {"user-contains": "go"}, "calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "done"},
     ]);
     let start = || AtTerminal::start(place.sandbox.scripted(&json!({"turns": turns})).arg("go"));
     let mut at = start();

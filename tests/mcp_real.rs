@@ -81,7 +81,7 @@ fn servers_in_python_have_their_tools_resources_and_prompts() {
     assert_eq!(read["isError"], false, "{read:#}");
     let turns = json!({"turns": [{"text": "done"}]});
     place.sandbox.scripted(&turns).arg("/mcp__sqlite__mcp_demo topic='red shoes'").run().ok();
-    let said = place.sandbox.messages().iter().map(|message| text_of(&message["content"])).collect::<Vec<_>>();
+    let said = place.said();
     assert!(said.iter().any(|text| text.contains("red shoes")), "{said:?}");
 }
 
@@ -100,7 +100,7 @@ fn everything_that_one_server_has_is_there() {
     let run = |line: &str| place.sandbox.scripted(&turns).arg(line).run();
     run("/mcp__everything__simple_prompt").ok();
     run("/mcp__everything__args_prompt Oslo").ok();
-    let said = place.sandbox.messages().iter().map(|message| text_of(&message["content"])).collect::<Vec<_>>();
+    let said = place.said();
     assert!(said.iter().any(|text| text.contains("Oslo")), "{said:?}");
     // It asks the person for a form with fields of every kind.
     let call = place.atoll().args(["tool", "call", "mcp__everything__trigger_elicitation_request", "{}"]);

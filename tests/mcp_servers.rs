@@ -43,8 +43,8 @@ fn every_tool_of_four_servers_is_there_at_once_and_what_only_reads_is_called() {
         .map(|tool| tool["name"].as_str().unwrap().to_owned())
         .collect();
     let count = |server: &str| names.iter().filter(|name| name.starts_with(&format!("mcp__{server}__"))).count();
-    // One of `everything` is there only for a client that says where its user works.
-    assert_eq!(["everything", "filesystem", "memory", "sequential_thinking"].map(count), [14, 14, 9, 1], "{names:#?}");
+    // Four of `everything` are there only for a client that says where its user works, and asks a person and a model.
+    assert_eq!(["everything", "filesystem", "memory", "sequential_thinking"].map(count), [17, 14, 9, 1], "{names:#?}");
     let gave = place.script(
         "const everything = 'mcp__everything__', call = async (name, args = {}) => (await tools[name](args));
          const text = (result) => result.content.map((piece) => piece.text ?? piece.type).join(' ');

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Command, Sandbox};
+use super::{Command, Sandbox, sandbox::session_entries, text_of};
 
 /// The program that is the server.
 pub(crate) fn peer() -> String {
@@ -47,6 +47,15 @@ impl Place {
     pub(crate) fn script(&self, script: &str) -> String {
         let script = self.sandbox.file("script.js", script);
         self.atoll().args(["codemode", "run"]).arg(script).run().ok().stdout
+    }
+
+    /// The texts of the user's messages, in all sessions, in the order of the sessions.
+    pub(crate) fn said(&self) -> Vec<String> {
+        let mut files = self.sandbox.session_files();
+        files.sort();
+        let entries = files.iter().flat_map(|file| session_entries(file));
+        let messages = entries.filter(|entry| entry["type"] == "message").map(|entry| entry["message"].clone());
+        messages.filter(|message| message["role"] == "user").map(|message| text_of(&message["content"])).collect()
     }
 
     pub(crate) fn lines(&self, name: &str) -> Vec<String> {

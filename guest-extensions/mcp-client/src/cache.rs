@@ -15,6 +15,8 @@ use crate::{
 const VERSION: u64 = 2;
 /// How long it holds: what a server says of itself may be shorter.
 const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// How old it may become before it is kept anew, though nothing has changed.
+const FRESH_MS: u64 = 24 * 60 * 60 * 1000;
 /// The most that is kept of one server, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -66,6 +68,12 @@ impl Kept {
         });
         let bytes = kept.to_string().into_bytes();
         (bytes.len() <= MAX_BYTES).then_some(bytes)
+    }
+
+    /// Whether what was kept is so young that it need not be kept anew as long as nothing changes.
+    pub fn is_fresh(bytes: &[u8], now_ms: u64) -> bool {
+        let kept: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        kept["keptAt"].as_u64().is_some_and(|kept_at| kept_at <= now_ms && now_ms - kept_at < FRESH_MS)
     }
 
     /// What was kept, if it holds: it is of the same server and not too old, nor from the future.
@@ -138,6 +146,7 @@ mod tests {
         assert_eq!(Kept::read(&bytes, "d", 1_000 + LONGEST_MS), None, "too old");
         assert_eq!(Kept::read(&bytes, "d", 999), None, "from the future");
         assert_eq!(Kept::read(&bytes, "e", 1_000), None, "another server");
+        assert!(Kept::is_fresh(&bytes, 999 + FRESH_MS) && !Kept::is_fresh(&bytes, 1_000 + FRESH_MS));
         let older = String::from_utf8(bytes).expect("text").replace("\"version\":2", "\"version\":1");
         assert_eq!(Kept::read(older.as_bytes(), "d", 1_000), None);
         let much = Kept { instructions: Some("x".repeat(MAX_BYTES)), ..kept };

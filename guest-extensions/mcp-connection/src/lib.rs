@@ -47,9 +47,10 @@ pub trait Catalog {
 /// What there is to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
-    /// All of it: it was connected to.
-    All,
-    /// Its prompts have changed.
+    /// It was just connected to, and nobody has asked it for anything yet. What is looked at now is known to whoever waits for
+    /// the server, and so nothing may be asked of it.
+    Begun,
+    /// Its prompts, for the first time or because they have changed.
     Prompts,
     /// Its resources have changed.
     Resources,

@@ -206,10 +206,11 @@ impl Server {
                 if let Err(failure) = self.list(&session, around).await {
                     return failure;
                 }
+                self.meet(&session, around, Met::Begun).await;
                 around.catalog.settled(&self.name);
                 was_there.set(true);
                 self.state.send_replace(State::Connected(Rc::clone(&session)));
-                self.meet(&session, around, Met::All).await;
+                self.meet(&session, around, Met::Prompts).await;
                 self.watch(&session, around).await
             };
             let answering = self.asking.serve(&self.name, &session, around.answers.as_deref());
@@ -314,6 +315,11 @@ impl Server {
     /// What it says of how it is used, if it was ever there.
     pub fn instructions(&self) -> Option<String> {
         self.instructions.borrow().clone()
+    }
+
+    /// Whether it is connected to.
+    pub fn is_there(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Connected(_))
     }
 
     /// Waits until it is known whether the server is there. It is not connected to again.

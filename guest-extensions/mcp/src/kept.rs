@@ -23,6 +23,8 @@ pub(crate) struct Known {
     servers: RefCell<BTreeMap<String, Kept>>,
     /// Whose has changed since it was last kept.
     changed: RefCell<BTreeSet<String>>,
+    /// What is kept of these holds for some days more.
+    fresh: RefCell<BTreeSet<String>>,
     digests: RefCell<BTreeMap<String, String>>,
     /// Somebody is about to keep them.
     is_waiting: Cell<bool>,
@@ -39,11 +41,15 @@ impl Known {
         let reads = servers.iter().map(async |server| {
             let digest = digest(&server.entry);
             let bytes = store::get(key(&server.name)).await.ok().flatten();
-            let kept = bytes.and_then(|bytes| Kept::read(&bytes, &digest, now));
-            (server.name.clone(), digest, kept)
+            let kept = bytes.as_deref().and_then(|bytes| Kept::read(bytes, &digest, now));
+            let is_fresh = bytes.as_deref().is_some_and(|bytes| Kept::is_fresh(bytes, now));
+            (server.name.clone(), digest, kept, is_fresh)
         });
-        for (name, digest, kept) in join_all(reads).await {
+        for (name, digest, kept, is_fresh) in join_all(reads).await {
             if let Some(kept) = kept {
+                if is_fresh {
+                    self.fresh.borrow_mut().insert(name.clone());
+                }
                 self.servers.borrow_mut().insert(name.clone(), kept);
             }
             self.digests.borrow_mut().insert(name, digest);
@@ -71,7 +77,13 @@ impl Known {
         {
             let mut servers = self.servers.borrow_mut();
             let known = servers.entry(server.to_owned()).or_default();
+            let before = known.clone();
             change(known);
+            // Keeping takes as long as a disk does.
+            if *known == before && self.fresh.borrow().contains(server) {
+                return;
+            }
+            self.fresh.borrow_mut().insert(server.to_owned());
         }
         self.changed.borrow_mut().insert(server.to_owned());
         if !self.is_waiting.replace(true) {

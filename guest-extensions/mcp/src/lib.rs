@@ -136,8 +136,7 @@ impl Extension for Mcp {
         match event {
             Event::ToolCall(call) => self.wait_for_unknown(self.needed_by(&call), LONGEST_WAIT_MS).await,
             Event::Input(input) => {
-                let wait = async |some| self.wait_for_unknown(some, LONGEST_WAIT_MS).await;
-                return self.offers.prompts.typed(&input, &self.pool.all(), wait).await;
+                return self.offers.prompts.typed(&input, &self.pool.all(), LONGEST_WAIT_MS).await;
             }
             Event::Other(other) if other.name == "session-start" => self.tell().await,
             Event::Other(other) if other.name == "mcp-servers-change" => {

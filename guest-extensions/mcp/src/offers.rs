@@ -49,7 +49,7 @@ impl Offers {
             // What can not be had is said once the server is there.
             self.registry.have(server, kept.instructions.as_deref(), kept.tools).await;
             self.resources.note(server, kept.has_resources, all).await;
-            self.prompts.have(&server.name, kept.prompts).await;
+            self.prompts.change(&server.name, kept.prompts).await;
         }
     }
 
@@ -79,12 +79,15 @@ impl Offers {
 
     async fn look(&self, server: &Server, session: &Session, what: Met) {
         let (_, has_resources, has_prompts) = session.has();
-        if what == Met::All {
-            self.resources.note(server, has_resources, &self.servers()).await;
-            self.known.change(&server.name, |kept| kept.has_resources = has_resources);
-        }
-        if what == Met::Resources {
-            return;
+        match what {
+            Met::Begun => {
+                self.resources.note(server, has_resources, &self.servers()).await;
+                self.known.change(&server.name, |kept| kept.has_resources = has_resources);
+                return;
+            }
+            // Lists of them are asked for when somebody wants one.
+            Met::Resources => return,
+            Met::Prompts => {}
         }
         let prompts = match has_prompts {
             true => session.prompts().await,
@@ -100,6 +103,7 @@ impl Offers {
             }
             Err(failure) => {
                 log::write(log::Level::Warn, &format!("the server {}: its prompts: {failure}", server.name));
+                self.prompts.seen(&server.name);
             }
         }
     }

@@ -2,18 +2,22 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
     rc::Rc,
 };
 
 use atoll_mcp_client::commands::{ServerPrompt, command_names, message, unknown};
 use atoll_mcp_connection::server::Server;
 use atoll_plugin::{
-    Content, Error,
+    Content, Error, clock,
     extension::{Input, Outcome, Transform},
     host, log, session,
     types::{Command, Delivery, Subscription},
 };
+
+use futures::future::{join_all, select};
+use tokio::sync::watch;
 
 use crate::shown::content;
 
@@ -28,12 +32,19 @@ pub(crate) struct Prompts {
     commands: RefCell<BTreeMap<String, (String, ServerPrompt)>>,
     /// What is wanted may be changed.
     has_started: Cell<bool>,
+    /// The servers whose prompts were asked for in this session.
+    seen: watch::Sender<BTreeSet<String>>,
 }
 
 impl Prompts {
     /// None yet, beside what else is wanted.
     pub(crate) fn beside(others: Subscription) -> Self {
-        Self { others, commands: RefCell::default(), has_started: Cell::new(false) }
+        Self {
+            others,
+            commands: RefCell::default(),
+            has_started: Cell::new(false),
+            seen: watch::channel(BTreeSet::new()).0,
+        }
     }
 
     /// What this extension wants at its start. From here on it is changed as prompts come and go.
@@ -56,6 +67,12 @@ impl Prompts {
 
     /// Has the prompts of a server, and no others of it.
     pub(crate) async fn have(&self, server: &str, prompts: Vec<ServerPrompt>) {
+        self.change(server, prompts).await;
+        self.seen(server);
+    }
+
+    /// The same, of what is known from before.
+    pub(crate) async fn change(&self, server: &str, prompts: Vec<ServerPrompt>) {
         {
             let mut commands = self.commands.borrow_mut();
             let before: Vec<(String, ServerPrompt)> = (commands.iter())
@@ -75,6 +92,24 @@ impl Prompts {
             let why = error.message();
             log::write(log::Level::Warn, &format!("the server {server}: its prompts are no commands: {why}"));
         }
+    }
+
+    /// Says that it is known in this session which prompts a server has, or that it will not be.
+    pub(crate) fn seen(&self, server: &str) {
+        self.seen.send_modify(|seen| {
+            seen.insert(server.to_owned());
+        });
+    }
+
+    /// Waits until it is known which prompts these have.
+    async fn known(&self, servers: &[Rc<Server>]) {
+        let known = async |server: &Rc<Server>| {
+            server.known().await;
+            if server.is_there() {
+                let _ = self.seen.subscribe().wait_for(|seen| seen.contains(&server.name)).await;
+            }
+        };
+        join_all(servers.iter().map(known)).await;
     }
 
     /// Whether it is the name of such a command.
@@ -104,12 +139,12 @@ impl Prompts {
     }
 
     /// What somebody typed who could not know whether the server is there already: its beginning is a command's, and it is no
-    /// command yet. `wait` is given the servers that it may be of.
+    /// command yet. The servers that it may be of are waited for so long.
     pub(crate) async fn typed(
         &self,
         input: &Input,
         servers: &[Rc<Server>],
-        wait: impl AsyncFnOnce(Vec<Rc<Server>>),
+        milliseconds: u64,
     ) -> Result<Outcome, Error> {
         let Some(line) = input.text.strip_prefix('/').filter(|line| Self::is_one(line)) else {
             return Ok(Outcome::Pass);
@@ -123,7 +158,7 @@ impl Prompts {
         if some.is_empty() {
             return Ok(Outcome::Pass);
         }
-        wait(some).await;
+        select(pin!(self.known(&some)), pin!(clock::sleep(milliseconds))).await;
         let content = self.content(name, typed, servers).await?;
         let (mut texts, mut images) = (Vec::new(), input.images.clone());
         for piece in content {

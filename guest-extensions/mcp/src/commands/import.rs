@@ -30,7 +30,8 @@ pub(super) async fn import(wanted: Import) -> Result<(), Error> {
                 for path in kind.places().iter().filter_map(|place| full(place)) {
                     match read(kind, &path).await {
                         Ok(read) => found.push(Found { kind, path, read }),
-                        Err(Error::NotFound(_)) => {}
+                        // Nothing is granted of a folder that is not there.
+                        Err(Error::NotFound(_) | Error::Denied(_)) => {}
                         Err(error) => found.push(Found { kind, path, read: Err(error.message()) }),
                     }
                 }

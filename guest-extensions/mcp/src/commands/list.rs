@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use atoll_mcp_client::{
-    config::{Place, Server as Defined, Transport},
+    config::{Place, Server as Defined, Severity, Transport},
     exposure::Exposure,
 };
 use atoll_mcp_connection::server::{Server, State};
@@ -40,7 +40,11 @@ pub(super) async fn list(adapter: &Mcp, as_json: bool) -> Result<(), Error> {
         join_all(adapter.pool.all().iter().map(|server| server.known())).await;
     }
     let (rows, problems) = rows(adapter);
-    let shown = if as_json { format!("{:#}", as_value(&rows, &problems)) } else { text(&rows, &problems) };
+    let mut shown = if as_json { format!("{:#}", as_value(&rows, &problems)) } else { text(&rows, &problems) };
+    if !as_json {
+        let notes = adapter.configuration.problems.iter().filter(|problem| problem.severity == Severity::Note);
+        shown.extend(notes.map(|note| format!("Note: {note}\n")));
+    }
     host::print(&shown);
     let missing = rows.iter().filter(|row| row.enabled && row.state != "connected").count();
     match (is_check, problems.len(), missing) {
@@ -103,11 +107,7 @@ fn rows(adapter: &Mcp) -> (Vec<Row>, Vec<String>) {
     let mut rows: Vec<Row> = of_files.chain(of_extensions).collect();
     // What needs somebody stands first.
     rows.sort_by_key(|row| !(row.enabled && row.why.is_some()));
-    let errors = adapter
-        .configuration
-        .problems
-        .iter()
-        .filter(|problem| problem.severity == atoll_mcp_client::config::Severity::Error);
+    let errors = adapter.configuration.problems.iter().filter(|problem| problem.severity == Severity::Error);
     (rows, errors.map(ToString::to_string).chain(registered.problems.iter().cloned()).collect())
 }
 
