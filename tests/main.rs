@@ -57,6 +57,7 @@ mod malformed_plugins;
 mod mcp_builtin;
 mod mcp_command;
 mod mcp_config;
+mod mcp_conformance;
 mod mcp_hard;
 mod mcp_http;
 mod mcp_offers;
