@@ -64,6 +64,7 @@ mod mcp_offers;
 mod mcp_questions;
 mod mcp_real;
 mod mcp_servers;
+mod mcp_sign_in;
 mod mcp_stdio;
 mod misbehaving_plugins;
 mod nested_calls;

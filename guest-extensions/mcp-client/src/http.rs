@@ -10,6 +10,7 @@ mod failing;
 mod message;
 mod of_old;
 mod reply;
+mod stateless;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub use connection::{Ended, serve};
 pub use events::{Events, ServerEvent, TooLong};
 pub use failing::Way;
 pub(crate) use failing::on_the_way;
+pub(crate) use stateless::marks;
 
 /// A server's address, and what goes with each request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
