@@ -39,7 +39,7 @@ use atoll_mcp_connection::{
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
-    host, log, progress, tools,
+    host, log, progress, servers, tools,
     types::{Subscription, Tool},
     ui,
 };
@@ -99,6 +99,10 @@ impl Extension for Mcp {
             .event("input")
             .event("mcp-servers-change")
             .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        if !servers::list().is_empty() {
+            // What another extension may do is told to nobody but who has said so before.
+            host::subscribe(wanted.clone()).await?;
+        }
         let offers = Rc::new(Offers::beside(wanted));
         let answers: Option<Rc<dyn Answers>> = Some(Rc::new(Person));
         let around = Surroundings {
