@@ -10,6 +10,7 @@ mod failing;
 mod message;
 mod of_old;
 mod reply;
+mod stateless;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub use connection::{Ended, serve};
 pub use events::{Events, ServerEvent, TooLong};
 pub use failing::Way;
 pub(crate) use failing::on_the_way;
+pub(crate) use stateless::marks;
 
 /// A server's address, and what goes with each request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Refused {
     pub status: u16,
     /// What it says of the way in: its headers `www-authenticate`.
     pub challenges: Vec<String>,
+    /// What it was told of who asks: the header `authorization`.
+    pub sent: Option<String>,
     /// How often this request was refused before.
     pub before: u32,
 }

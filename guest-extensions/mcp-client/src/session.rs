@@ -20,8 +20,8 @@ use futures::{
 };
 use rmcp::{
     RoleClient,
-    model::{ServerPeerInfo, ServerResult},
-    service::{Peer, ServiceError},
+    model::{ProtocolVersion, ServerPeerInfo, ServerResult},
+    service::{ClientLifecycleMode, ClientServiceExt as _, Peer, ServiceError},
     transport::Transport,
 };
 use serde_json::Value;
@@ -82,11 +82,22 @@ pub struct Session {
 }
 
 /// The revisions of the protocol that a server may answer with.
-const KNOWN: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const KNOWN: [&str; 5] = [STATELESS, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The one of them that has no sessions.
+const STATELESS: &str = "2026-07-28";
+
+/// How a server is greeted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Era {
+    /// By beginning a session.
+    #[default]
+    Sessions,
+    /// By asking what it can, for there are no sessions: each request says for itself what the server has to know.
+    Stateless,
+}
 
 impl Session {
-    /// Says hello, and waits for the answer, however long it takes. To be called, like everything here, within a tokio
-    /// runtime.
+    /// As [`Self::open_in`], with a session.
     ///
     /// # Errors
     /// Why there is no connection.
@@ -95,10 +106,28 @@ impl Session {
         identity: Identity,
         told: mpsc::Sender<Told>,
     ) -> Result<Self, Failure> {
+        Self::open_in(Era::Sessions, transport, identity, told).await
+    }
+
+    /// Says hello, and waits for the answer, however long it takes. To be called, like everything here, within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn open_in<T: Transport<RoleClient> + 'static>(
+        era: Era,
+        transport: T,
+        identity: Identity,
+        told: mpsc::Sender<Told>,
+    ) -> Result<Self, Failure> {
         let (changes, watched) = (Arc::new(Changes::default()), Watched::default());
         let (asking, asks) = asks::channel();
         let client = Client::new(identity, told, Arc::clone(&changes), watched.clone(), asking);
-        let running = rmcp::serve_client(client, transport).await.map_err(Failure::of_opening)?;
+        let lifecycle = match era {
+            Era::Sessions => ClientLifecycleMode::Initialize,
+            Era::Stateless => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+        };
+        let running = client.serve_with_lifecycle(transport, lifecycle).await.map_err(Failure::of_opening)?;
         let server = running.peer().peer_info().ok_or(Failure::Closed)?;
         let version = server.protocol_version.as_str();
         if !KNOWN.contains(&version) {
@@ -116,6 +145,11 @@ impl Session {
     /// The revision of the protocol that was agreed on.
     pub fn revision(&self) -> &str {
         self.server.protocol_version.as_str()
+    }
+
+    /// Whether there is no session, as the newest revision has it.
+    pub fn is_stateless(&self) -> bool {
+        self.revision() == STATELESS
     }
 
     /// The server's name for itself and its version.

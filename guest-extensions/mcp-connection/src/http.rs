@@ -3,13 +3,14 @@
 use std::{future::Future, time::Duration};
 
 use atoll_mcp_client::{
-    config::Http,
-    http::{Anybody, Endpoint, serve},
+    config::{Authentication, Http},
+    http::{Access, Anybody, Endpoint, serve},
     wire::ProgramEnd,
 };
 use atoll_plugin::{Error, servers};
 
 use crate::{
+    access::SignedIn,
     net::Imports,
     server::Surroundings,
     values::{about, value},
@@ -18,6 +19,7 @@ use crate::{
 /// An address that can be asked.
 pub(crate) struct Address {
     endpoint: Endpoint,
+    access: Box<dyn Access>,
 }
 
 impl Address {
@@ -27,6 +29,7 @@ impl Address {
     /// # Errors
     /// Why it is not known, or not allowed.
     pub(crate) async fn of(
+        name: &str,
         http: &Http,
         patience: Duration,
         around: &Surroundings,
@@ -43,11 +46,21 @@ impl Address {
         for (name, template) in &http.headers {
             headers.push((name.to_ascii_lowercase(), filled(template, &format!("headers.{name}")).await?));
         }
-        Ok(Self { endpoint: Endpoint { url, headers, patience } })
+        let access: Box<dyn Access> = match &http.authentication {
+            Authentication::Header => Box::new(Anybody),
+            Authentication::OAuth(_) => Box::new(SignedIn::new(name, &url)),
+            Authentication::Provider(provider) => {
+                return Err(Error::unavailable(format!(
+                    "the credential of the provider {provider} can not be sent to servers in this version; give the header \
+                     \"Authorization\""
+                )));
+            }
+        };
+        Ok(Self { endpoint: Endpoint { url, headers, patience }, access })
     }
 
     /// Passes on what is said from one side to the other, until either ends or `done` does.
     pub(crate) async fn serve(&self, end: ProgramEnd, done: impl Future<Output = ()>) {
-        serve(&Imports, &Anybody, &self.endpoint, end, done).await;
+        serve(&Imports, &*self.access, &self.endpoint, end, done).await;
     }
 }

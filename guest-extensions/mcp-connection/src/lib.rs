@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
+pub mod access;
 mod asking;
 pub mod drive;
 mod http;
@@ -13,6 +14,7 @@ pub mod net;
 pub mod person;
 mod reading;
 pub mod server;
+pub mod sign_in;
 pub mod stdio;
 pub mod values;
 

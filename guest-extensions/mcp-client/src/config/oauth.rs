@@ -24,7 +24,7 @@ pub enum Registration {
 /// How to sign in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OAuth {
-    /// The client, if it is known there already.
+    /// The client, if it is known there already: its name, or the address of its document.
     pub client_id: Option<String>,
     /// Its secret.
     pub client_secret: Option<Template>,
@@ -79,8 +79,12 @@ pub(super) fn read(object: &Map<String, Value>, found: &mut Findings) -> OAuth {
         ));
     }
     if oauth.registration == Registration::Document {
-        if oauth.client_id.is_some() || oauth.client_name.is_some() {
-            found.error("with \"oauth.clientRegistration\": \"cimd\" there is no \"clientId\" and no \"clientName\"");
+        let document = oauth.client_id.as_deref().and_then(|id| Address::parse(id).ok());
+        if !document.is_some_and(|url| url.is_secure && url.path().len() > 1) || oauth.client_name.is_some() {
+            found.error(
+                "with \"oauth.clientRegistration\": \"cimd\" the \"clientId\" is the https address of the client's document, which has \
+                 its name: there is no \"clientName\"",
+            );
         }
         let fits = |url: &Address| url.path() == "/callback" && url.host != "::1";
         if !written.as_ref().is_none_or(fits) {

@@ -18,6 +18,7 @@ use super::{
     Access, Endpoint, Refused, Verdict, Way,
     failing::failing,
     message::{Sent, refusal},
+    stateless::Marked,
 };
 use crate::{
     net::{Net, Request, Response, Unreachable},
@@ -63,6 +64,17 @@ pub(super) enum Done {
     Dropped,
 }
 
+/// What is asked for, as far as the answer matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Which revision is spoken.
+    Hello,
+    /// The tools.
+    Tools,
+    /// Something else.
+    Other,
+}
+
 /// A connection.
 pub(super) struct Connection<'a> {
     pub(super) net: &'a dyn Net,
@@ -74,6 +86,8 @@ pub(super) struct Connection<'a> {
     /// The revision of the protocol, once it is agreed on.
     pub(super) revision: RefCell<Option<String>>,
     pub(super) is_expired: Cell<bool>,
+    /// What of tools' arguments is to be in headers.
+    pub(super) marked: RefCell<Marked>,
     /// Where to send to, if the server speaks the transport of old.
     pub(super) of_old: RefCell<Option<String>>,
     /// The stream of such a server, until it is read.
@@ -97,6 +111,7 @@ pub async fn serve(
         session: RefCell::default(),
         revision: RefCell::default(),
         is_expired: Cell::new(false),
+        marked: RefCell::default(),
         of_old: RefCell::default(),
         answers: RefCell::default(),
     };
@@ -218,13 +233,13 @@ impl<'a> Connection<'a> {
     }
 
     /// Whether the access gives other credentials, and what else is to be done.
-    pub(super) async fn refused(&self, response: &Response, before: u32) -> Verdict {
+    pub(super) async fn refused(&self, response: &Response, sent: Option<String>, before: u32) -> Verdict {
         if before >= MAX_REFUSALS {
             return Verdict::Stands;
         }
         let challenges = response.headers.iter().filter(|(name, _)| name == "www-authenticate");
         let challenges = challenges.map(|(_, value)| value.clone()).collect();
-        self.access.refused(&Refused { status: response.status, challenges, before }).await
+        self.access.refused(&Refused { status: response.status, challenges, sent, before }).await
     }
 
     /// Sends a message until it is answered, as often as that may be done.
@@ -236,6 +251,7 @@ impl<'a> Connection<'a> {
             let mut request = Request::new("POST", &url)
                 .header("accept", "application/json, text/event-stream")
                 .body("application/json", line.trim_ascii_end().to_vec());
+            request.headers.extend(self.marked.borrow().headers(line).into_iter().flatten());
             if method != "tools/call" {
                 request.timeout = Some(self.endpoint.patience);
             }
@@ -243,12 +259,13 @@ impl<'a> Connection<'a> {
                 Ok(request) => request,
                 Err(why) => return Posted::Not(Way::Refused, why),
             };
+            let sent = authorization(&request);
             let (way, why) = match self.net.fetch(request).await {
                 Ok(response) if response.status < 300 => return Posted::Answer(response),
                 Ok(mut response) => {
                     let status = response.status;
                     if matches!(status, 401 | 403) {
-                        match self.refused(&response, refusals).await {
+                        match self.refused(&response, sent, refusals).await {
                             Verdict::Again => {
                                 refusals += 1;
                                 continue;
@@ -299,14 +316,18 @@ impl<'a> Connection<'a> {
         }
         match self.post(&line, Some(&id), &method).await {
             Posted::Answer(response) => {
-                let is_hello = method == "initialize";
-                if is_hello {
+                let what = match method.as_str() {
+                    "initialize" => What::Hello,
+                    "tools/list" => What::Tools,
+                    _ => What::Other,
+                };
+                if what == What::Hello {
                     let fits =
                         |session: &&str| session.len() <= MAX_SESSION && session.bytes().all(|b| b.is_ascii_graphic());
                     *self.session.borrow_mut() = response.header("mcp-session-id").filter(fits).map(str::to_owned);
                 }
                 if self.of_old.borrow().is_none()
-                    && let Err((way, why)) = self.answered(response, &id, is_hello).await
+                    && let Err((way, why)) = self.answered(response, &id, what).await
                 {
                     self.fail(&id, way, &why).await;
                 }
@@ -334,6 +355,12 @@ impl<'a> Connection<'a> {
             let _ = self.net.fetch(request).await;
         }
     }
+}
+
+/// What a request says of who asks.
+pub(super) fn authorization(request: &Request) -> Option<String> {
+    let header = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    header.map(|(_, value)| value.clone())
 }
 
 /// Whether a refusal says that it is the session that is wrong. Many servers say so with 400 in place of 404.

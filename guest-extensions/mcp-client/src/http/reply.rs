@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Way,
-    connection::{Connection, Done},
+    connection::{Connection, Done, What, authorization},
     events::Events,
     message::answers,
 };
@@ -71,10 +71,10 @@ impl Connection<'_> {
         &self,
         mut response: Response,
         id: &Value,
-        is_hello: bool,
+        what: What,
     ) -> Result<(), (Way, String)> {
         if response.is(STREAM) {
-            return self.streamed(response, id, is_hello).await;
+            return self.streamed(response, id, what).await;
         }
         let status = response.status;
         if !response.is("application/json") {
@@ -86,15 +86,17 @@ impl Connection<'_> {
         if !answers(&body, id) {
             return Err((Way::Lost, "its answer is none to what was asked".to_owned()));
         }
-        self.learn(&body, is_hello);
+        self.learn(&body, what);
         self.give(body).await;
         Ok(())
     }
 
-    /// Remembers the revision that the answer to hello names.
-    pub(super) fn learn(&self, message: &[u8], is_hello: bool) {
-        if !is_hello {
-            return;
+    /// Remembers what of an answer matters to requests that follow.
+    pub(super) fn learn(&self, message: &[u8], what: What) {
+        match what {
+            What::Hello => {}
+            What::Tools => return self.marked.borrow_mut().learn(message),
+            What::Other => return,
         }
         let message: Value = serde_json::from_slice(message).unwrap_or_default();
         let revision = message["result"]["protocolVersion"].as_str();
@@ -102,10 +104,10 @@ impl Connection<'_> {
         *self.revision.borrow_mut() = revision.filter(fits).map(str::to_owned);
     }
 
-    async fn streamed(&self, mut response: Response, id: &Value, is_hello: bool) -> Result<(), (Way, String)> {
+    async fn streamed(&self, mut response: Response, id: &Value, what: What) -> Result<(), (Way, String)> {
         let mut place = Place::default();
         loop {
-            match self.read(&mut response, &mut place, Some(id), is_hello).await {
+            match self.read(&mut response, &mut place, Some(id), what).await {
                 Read::Answered => {
                     let rest = Box::pin(async { while let Some(Ok(_)) = response.body.next().await {} });
                     select(rest, self.net.sleep(END)).await;
@@ -137,7 +139,7 @@ impl Connection<'_> {
     }
 
     /// Reads a stream to its end, or to the answer that is waited for.
-    async fn read(&self, response: &mut Response, place: &mut Place, id: Option<&Value>, is_hello: bool) -> Read {
+    async fn read(&self, response: &mut Response, place: &mut Place, id: Option<&Value>, what: What) -> Read {
         let mut events = Events::default();
         while let Some(Ok(bytes)) = response.body.next().await {
             let Ok(came) = events.push(&bytes) else {
@@ -158,7 +160,7 @@ impl Connection<'_> {
                 let data = event.data.into_bytes();
                 let is_answer = id.is_some_and(|id| answers(&data, id));
                 if is_answer {
-                    self.learn(&data, is_hello);
+                    self.learn(&data, what);
                 }
                 self.give(data).await;
                 if is_answer {
@@ -178,7 +180,7 @@ impl Connection<'_> {
         loop {
             match self.stream(place.last.as_deref()).await {
                 Ok(mut response) => {
-                    if let Read::Strange(_) = self.read(&mut response, &mut place, None, false).await {
+                    if let Read::Strange(_) = self.read(&mut response, &mut place, None, What::Other).await {
                         place.last = None;
                     }
                 }
@@ -200,11 +202,12 @@ impl Connection<'_> {
                 request = request.header("last-event-id", last);
             }
             let Ok(request) = self.dressed(request).await else { return Err(Closed::ForNow) };
+            let sent = authorization(&request);
             match self.net.fetch(request).await {
                 Ok(response) if response.status == 200 && response.is(STREAM) => return Ok(response),
                 Ok(response) if matches!(response.status, 408 | 425 | 429 | 500..=599) => return Err(Closed::ForNow),
                 Ok(response) if matches!(response.status, 401 | 403) => {
-                    if self.refused(&response, refusals).await != Verdict::Again {
+                    if self.refused(&response, sent, refusals).await != Verdict::Again {
                         return Err(Closed::ForGood(response.status));
                     }
                     refusals += 1;

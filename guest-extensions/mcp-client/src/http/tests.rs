@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::{
     net::{Body, Net, Request, Response, Unreachable},
-    session::{Failure, Identity, Session, Told, told},
+    session::{Era, Failure, Identity, Session, Told, told},
     wire::wire,
 };
 
@@ -191,12 +191,21 @@ async fn with<T>(
     access: &dyn Access,
     act: impl AsyncFnOnce(Result<Session, Failure>, tokio::sync::mpsc::Receiver<Told>) -> T,
 ) -> (T, Ended) {
+    greeted(Era::Sessions, script, access, act).await
+}
+
+async fn greeted<T>(
+    era: Era,
+    script: &Script,
+    access: &dyn Access,
+    act: impl AsyncFnOnce(Result<Session, Failure>, tokio::sync::mpsc::Receiver<Told>) -> T,
+) -> (T, Ended) {
     let (teller, told) = told();
     let (wire, end) = wire(teller.clone());
     let identity =
         Identity { name: "atoll".to_owned(), version: "1".to_owned(), root: "/w".to_owned(), answers: false };
     let endpoint = endpoint();
-    let acting = async { act(Session::open(wire, identity, teller).await, told).await };
+    let acting = async { act(Session::open_in(era, wire, identity, teller).await, told).await };
     tokio::join!(acting, serve(script, access, &endpoint, end, std::future::pending()))
 }
 
@@ -529,4 +538,38 @@ async fn who_asks_is_said_anew_when_it_is_not_believed_and_not_for_ever() {
     let script = Script::default().on("initialize", refusal());
     let (failure, _) = with(&script, &keys, async |session, _| session.err()).await;
     assert_eq!(failure, Some(Failure::OnTheWay { way: Way::SignIn, why: "sign in".to_owned() }));
+}
+
+#[tokio::test]
+async fn without_sessions_each_request_says_for_itself_what_it_is() {
+    let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete",
+        "ttlMs": 0, "cacheScope": "private"});
+    let schema = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let wrong = json!({"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": "N"}}});
+    let listed = json!({"tools": [{"name": "a", "inputSchema": schema}, {"name": "b", "inputSchema": wrong}],
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private"});
+    let script = Script::default()
+        .on("server/discover", answer(&found))
+        .on("tools/list", answer(&listed))
+        .on("tools/call", answer(&json!({"content": [], "resultType": "complete"})));
+    let (tools, ended) = greeted(Era::Stateless, &script, &Anybody, async |session, _| {
+        let session = session.unwrap();
+        assert!(session.is_stateless());
+        let (tools, strange) = session.tools().await.unwrap();
+        let arguments = json!({"region": "eu"}).as_object().cloned().unwrap();
+        let running = session.call("a", arguments).await.unwrap();
+        running.answer(forever, forever(), |_| {}).await.unwrap();
+        (tools.len(), strange)
+    })
+    .await;
+    assert_eq!((tools.0, ended), (1, Ended::Unneeded), "a tool that can not be called is left out");
+    assert!(tools.1[0].contains("the tool \"b\""), "{:?}", tools.1);
+    assert_eq!(script.asked(), ["server/discover", "tools/list", "tools/call"]);
+    for (what, request) in script.requests.borrow().iter() {
+        assert_eq!(header(request, "mcp-protocol-version"), Some("2026-07-28"), "{what}");
+        assert_eq!(header(request, "mcp-method"), Some(what.as_str()));
+        let of_call = (what == "tools/call").then_some(("a", "eu"));
+        let said = header(request, "mcp-name").zip(header(request, "mcp-param-region"));
+        assert_eq!(said, of_call);
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::{Failure, Session, answer, client::Watched};
-use crate::text::shown;
+use crate::{http::marks, text::shown};
 
 /// The most pages of one list.
 pub(super) const MAX_PAGES: usize = 1_000;
@@ -80,6 +80,14 @@ impl ServerTool {
 }
 
 impl ServerTool {
+    /// Itself, if what it says of its arguments in headers can be done.
+    fn marked(self) -> Result<Self, String> {
+        match marks(&self.input_schema) {
+            Ok(_) => Ok(self),
+            Err(why) => Err(format!("the tool {}: {why}", shown(&self.name))),
+        }
+    }
+
     /// As [`ServerTool::read`] reads it.
     pub(crate) fn to_json(&self) -> Value {
         let mut tool = json!({
@@ -125,7 +133,7 @@ impl Session {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
             };
             for tool in listed {
-                match ServerTool::read(tool) {
+                match ServerTool::read(tool).and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) }) {
                     Ok(tool) if tools.iter().any(|known| known.name == tool.name) => {
                         strange.push(format!("the tool {} is listed twice", shown(&tool.name)));
                     }

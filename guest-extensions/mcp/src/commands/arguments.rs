@@ -4,6 +4,9 @@ use atoll_mcp_client::config::Kind;
 use lexopt::{Arg, Parser, ValueExt as _};
 use serde_json::{Map, Value, json};
 
+/// How long signing in may take, in milliseconds.
+const LOGIN_MS: u64 = 300_000;
+
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
@@ -26,10 +29,15 @@ pub(crate) enum Command {
     Reconnect {
         name: String,
     },
-    /// What belongs to signing in, as it was typed.
-    SignIn {
+    /// Sign in to a server.
+    Login {
         name: String,
-        words: Vec<String>,
+        /// How long that may take.
+        timeout_ms: u64,
+    },
+    /// Forget how one is signed in to a server.
+    Logout {
+        name: String,
     },
 }
 
@@ -94,9 +102,8 @@ pub(crate) fn parse(words: Vec<String>) -> Result<Command, String> {
         "test" => test(parser),
         "import" => import(parser),
         "reconnect" => reconnect(parser),
-        "login" | "logout" => {
-            Ok(Command::SignIn { name, words: parser.raw_args().map_err(said)?.map(text).collect::<Result<_, _>>()? })
-        }
+        "login" => login(parser),
+        "logout" => logout(parser),
         "help" => match parser.next().map_err(said)? {
             Some(Arg::Value(of)) => {
                 let of = text(of)?;
@@ -387,6 +394,36 @@ fn reconnect(mut parser: Parser) -> Result<Command, String> {
         }
     }
     Ok(Command::Reconnect { name: name.ok_or("say which server: reconnect NAME")? })
+}
+
+fn login(mut parser: Parser) -> Result<Command, String> {
+    let (mut name, mut timeout_ms) = (None, LOGIN_MS);
+    while let Some(argument) = parser.next().map_err(said)? {
+        match argument {
+            _ if is_help(&argument) => return Ok(Command::Help(Some("login"))),
+            Arg::Long("timeout") => {
+                let word = text(parser.value().map_err(said)?)?;
+                let seconds = word.parse::<u64>().ok().filter(|seconds| (1..=86_400).contains(seconds));
+                let seconds = seconds.ok_or_else(|| format!("--timeout takes seconds, 1 to 86400, and {word:?} is none"))?;
+                timeout_ms = seconds * 1_000;
+            }
+            Arg::Value(word) if name.is_none() => name = Some(text(word)?),
+            other => return Err(strange(&other)),
+        }
+    }
+    Ok(Command::Login { name: name.ok_or("say which server: login NAME")?, timeout_ms })
+}
+
+fn logout(mut parser: Parser) -> Result<Command, String> {
+    let mut name = None;
+    while let Some(argument) = parser.next().map_err(said)? {
+        match argument {
+            _ if is_help(&argument) => return Ok(Command::Help(Some("logout"))),
+            Arg::Value(word) if name.is_none() => name = Some(text(word)?),
+            other => return Err(strange(&other)),
+        }
+    }
+    Ok(Command::Logout { name: name.ok_or("say which server: logout NAME")? })
 }
 
 #[cfg(test)]

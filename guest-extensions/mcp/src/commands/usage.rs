@@ -98,13 +98,14 @@ Ends the connection to a server, and connects to it anew.
 const LOGIN: &str = "\
 Usage: atoll mcp login NAME [--timeout SECONDS]
 
-Signs in to a server that asks for it, in the browser.
+Signs in to a server that asks for it: shows the page to open, and waits until the browser comes back, for 300 s if nothing else is
+said. What it gives is kept in Atoll's own directory, for you alone, and is renewed by itself.
 ";
 
 const LOGOUT: &str = "\
 Usage: atoll mcp logout NAME
 
-Forgets how one is signed in to a server.
+Forgets how you are signed in to a server. The server is not told.
 ";
 
 #[cfg(test)]

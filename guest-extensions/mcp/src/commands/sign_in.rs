@@ -1,0 +1,110 @@
+//! Signing in to a server, and out.
+
+use std::rc::Rc;
+
+use atoll_mcp_client::{
+    config::{Authentication, Http, OAuth, Server as Defined, Transport},
+    session::ServerTool,
+};
+use atoll_mcp_connection::{
+    Catalog,
+    access::Keeping,
+    server::{Server, State, Surroundings},
+    sign_in::sign_in,
+    values::{about, value},
+};
+use atoll_plugin::{Error, host, spawn_local};
+use futures::{FutureExt as _, future::LocalBoxFuture};
+
+use super::unknown;
+use crate::{Mcp, files::FILE};
+
+/// Nobody wants to know what a server offers that is only asked whether it lets us in.
+struct Nobody;
+
+impl Catalog for Nobody {
+    fn put<'a>(&'a self, _: &'a Server, _: Option<&'a str>, _: Vec<ServerTool>) -> LocalBoxFuture<'a, Vec<String>> {
+        std::future::ready(Vec::new()).boxed_local()
+    }
+
+    fn settled(&self, _: &str) {}
+}
+
+/// A server that can be signed in to.
+fn defined<'a>(adapter: &'a Mcp, name: &str) -> Result<(&'a Defined, &'a Http, &'a OAuth), Error> {
+    let all = &adapter.configuration.servers;
+    let Some(server) = all.iter().find(|server| server.name == name) else {
+        return Err(unknown(name, all.iter().map(|server| server.name.as_str())));
+    };
+    let refused = |why: &str| Err(Error::invalid_arguments(format!("{name} is not signed in to: {why}")));
+    match &server.entry.transport {
+        Transport::Stdio(_) => refused("it is a program, which has what it needs from \"env\""),
+        Transport::Http(http) => match &http.authentication {
+            Authentication::OAuth(oauth) => Ok((server, http, oauth)),
+            Authentication::Header => refused("its entry has a header \"Authorization\""),
+            Authentication::Provider(_) => refused("its entry names a provider in \"auth\""),
+        },
+    }
+}
+
+async fn keeping(name: &str, http: &Http) -> Result<Keeping, Error> {
+    let url = value(&http.url, FILE).await.map_err(|error| about(error, "url"))?;
+    Ok(Keeping::of(name, &url))
+}
+
+/// Signs in. A server that lets everybody in, or us already, is left as it is.
+///
+/// # Errors
+/// Why it did not come to that.
+pub(super) async fn login(adapter: &Mcp, name: &str, timeout_ms: u64) -> Result<(), Error> {
+    let (server, http, oauth) = defined(adapter, name)?;
+    let keeping = keeping(name, http).await?;
+    let around = adapter.pool.surroundings();
+    // What it wants it says when it refuses us.
+    if keeping.read().await?.wanted.is_none() {
+        let tried = Rc::new(adapter.pool.made(server));
+        let alone = Surroundings { catalog: Rc::new(Nobody), answers: None, ..around.clone() };
+        spawn_local(Rc::clone(&tried).live(Rc::new(alone)));
+        tried.known().await;
+        let state = tried.state();
+        tried.close().await;
+        if keeping.read().await?.wanted.is_none() {
+            return match state {
+                State::Failed(why) | State::Disconnected(why) => Err(Error::unavailable(format!("{name}: {why}"))),
+                _ => {
+                    host::print(&format!("{name} lets you in as you are."));
+                    Ok(())
+                }
+            };
+        }
+    }
+    sign_in(name, http, oauth, &around, timeout_ms, host::print).await?;
+    host::print(&format!("Signed in to {name}."));
+    again(adapter, name).await;
+    Ok(())
+}
+
+/// Forgets how one is signed in.
+///
+/// # Errors
+/// Why it can not be forgotten.
+pub(super) async fn logout(adapter: &Mcp, name: &str) -> Result<(), Error> {
+    let (_, http, _) = defined(adapter, name)?;
+    let had = keeping(name, http).await?.forget().await?;
+    host::print(&match had {
+        true => format!("Signed out of {name}."),
+        false => format!("You were not signed in to {name}."),
+    });
+    again(adapter, name).await;
+    Ok(())
+}
+
+/// In a session, what is connected is connected to anew.
+async fn again(adapter: &Mcp, name: &str) {
+    if host::wanted_command().is_some() {
+        return;
+    }
+    if let Some(server) = adapter.pool.all().iter().find(|server| server.name == name) {
+        adapter.pool.again(server).await;
+    }
+}
