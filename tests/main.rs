@@ -53,6 +53,7 @@ mod limits;
 mod ls_tool;
 mod malformed_plugins;
 mod mcp_hard;
+mod mcp_http;
 mod mcp_offers;
 mod mcp_questions;
 mod mcp_real;
