@@ -23,6 +23,7 @@ mod demo;
 mod edit_tool;
 mod extension_additions;
 mod extension_builtins;
+mod extension_config;
 mod extension_contract;
 mod extension_engine;
 mod extension_events;
