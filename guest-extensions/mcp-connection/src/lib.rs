@@ -14,6 +14,7 @@ pub mod person;
 mod reading;
 pub mod server;
 pub mod stdio;
+pub mod values;
 
 use atoll_mcp_client::session::{Refusal, ServerTool, Session};
 use futures::{FutureExt as _, future::LocalBoxFuture};
