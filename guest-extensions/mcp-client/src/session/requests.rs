@@ -5,7 +5,9 @@ use std::future::Future;
 use futures::{FutureExt as _, future::Either, pin_mut};
 use rmcp::{
     RoleClient,
-    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest, PaginatedRequestParams},
+    model::{
+        CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest, PaginatedRequestParams, PingRequest,
+    },
     service::{PeerRequestOptions, RequestHandle},
 };
 use serde_json::{Map, Value, json};
@@ -50,7 +52,7 @@ impl ServerTool {
     ///
     /// # Errors
     /// Why it is none.
-    pub(crate) fn read(tool: &Value) -> Result<Self, String> {
+    pub fn read(tool: &Value) -> Result<Self, String> {
         let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else {
             return Err("a tool without a name".to_owned());
@@ -81,7 +83,7 @@ impl ServerTool {
 
 impl ServerTool {
     /// As [`ServerTool::read`] reads it.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut tool = json!({
             "name": self.name,
             "description": self.description,
@@ -110,6 +112,14 @@ pub struct Progress {
 }
 
 impl Session {
+    /// Asks whether the server is still there.
+    ///
+    /// # Errors
+    /// That it is not, or what it says in place of an answer.
+    pub async fn ping(&self) -> Result<(), Failure> {
+        answer(self.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await).map(drop)
+    }
+
     /// All tools of the server, page by page, and what of them could not be read.
     ///
     /// # Errors
