@@ -52,6 +52,7 @@ mod lazy_start;
 mod limits;
 mod ls_tool;
 mod malformed_plugins;
+mod mcp_proxy;
 mod mcp_servers;
 mod mcp_stdio;
 mod misbehaving_plugins;
