@@ -5,16 +5,9 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::{
-    mcp::{Place, peer},
+    mcp::{Place, is_alive, peer},
     text_of, until,
 };
-
-/// Whether a process is there.
-fn is_alive(pid: &str) -> bool {
-    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // What is dead and not yet looked at by its parent is dead.
-    state.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
-}
 
 #[test]
 fn tools_of_a_server_are_in_the_table_and_are_called_like_others() {

@@ -13,6 +13,13 @@ pub(crate) fn peer() -> String {
     env!("CARGO_BIN_EXE_atoll-mcp-peer").to_owned()
 }
 
+/// Whether a process is there.
+pub(crate) fn is_alive(pid: &str) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // What is dead and not yet looked at by its parent is dead.
+    state.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
+}
+
 fn component() -> Vec<u8> {
     let path = workspace_root().join("target/guests/wasm32-wasip2/guest/atoll_mcp.wasm");
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run the tests with `cargo xtask test`", path.display()))

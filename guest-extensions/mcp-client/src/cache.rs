@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    commands::ServerPrompt,
     config::{Entry, Transport},
     session::ServerTool,
 };
 
 /// The version of what is kept: another one is not read.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// How long it holds: what a server says of itself may be shorter.
 const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// The most that is kept of one server, in bytes.
@@ -26,6 +27,8 @@ pub struct Kept {
     pub instructions: Option<String>,
     /// It has resources.
     pub has_resources: bool,
+    /// Its prompts.
+    pub prompts: Vec<ServerPrompt>,
 }
 
 /// What decides which tools a server has: another server, or the same one reached in another way, has another digest. What
@@ -59,6 +62,7 @@ impl Kept {
             "instructions": self.instructions,
             "hasResources": self.has_resources,
             "tools": tools,
+            "prompts": self.prompts.iter().map(ServerPrompt::to_json).collect::<Vec<Value>>(),
         });
         let bytes = kept.to_string().into_bytes();
         (bytes.len() <= MAX_BYTES).then_some(bytes)
@@ -74,10 +78,13 @@ impl Kept {
         }
         let tools: Option<Vec<ServerTool>> =
             kept["tools"].as_array()?.iter().map(|tool| ServerTool::read(tool).ok()).collect();
+        let prompts: Option<Vec<ServerPrompt>> =
+            kept["prompts"].as_array()?.iter().map(|prompt| ServerPrompt::read(prompt).ok()).collect();
         Some(Self {
             tools: tools?,
             instructions: kept["instructions"].as_str().map(str::to_owned),
             has_resources: kept["hasResources"] == true,
+            prompts: prompts?,
         })
     }
 }
@@ -123,6 +130,7 @@ mod tests {
             ],
             instructions: Some("Be kind.".to_owned()),
             has_resources: true,
+            prompts: vec![ServerPrompt::read(&json!({"name": "p", "arguments": [{"name": "x"}]})).expect("a prompt")],
         };
         let bytes = kept.to_bytes("d", 1_000).expect("bytes");
         assert_eq!(Kept::read(&bytes, "d", 1_000), Some(kept.clone()));
@@ -130,7 +138,7 @@ mod tests {
         assert_eq!(Kept::read(&bytes, "d", 1_000 + LONGEST_MS), None, "too old");
         assert_eq!(Kept::read(&bytes, "d", 999), None, "from the future");
         assert_eq!(Kept::read(&bytes, "e", 1_000), None, "another server");
-        let older = String::from_utf8(bytes).expect("text").replace("\"version\":1", "\"version\":0");
+        let older = String::from_utf8(bytes).expect("text").replace("\"version\":2", "\"version\":1");
         assert_eq!(Kept::read(older.as_bytes(), "d", 1_000), None);
         let much = Kept { instructions: Some("x".repeat(MAX_BYTES)), ..kept };
         assert_eq!(much.to_bytes("d", 1_000), None);

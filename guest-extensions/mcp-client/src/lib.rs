@@ -7,12 +7,17 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
 pub mod cache;
+pub mod commands;
 pub mod config;
+pub mod elicitation;
 pub mod exposure;
+pub mod http;
 pub mod mentions;
 pub mod names;
+pub mod net;
 pub mod prompt;
 pub mod result;
+pub mod sampling;
 pub mod session;
 pub mod template;
 mod text;

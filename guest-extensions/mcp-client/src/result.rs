@@ -60,7 +60,8 @@ pub fn shape(server: &str, tool: &str, mut result: Value) -> Shaped {
     Shaped { pieces, whole: result, is_error }
 }
 
-fn piece(server: &str, block: &Value) -> Option<Piece> {
+/// A block of content for a model; none if it is nothing for one.
+pub fn piece(server: &str, block: &Value) -> Option<Piece> {
     let text = |key: &str| block[key].as_str();
     let mime_type = text("mimeType");
     match text("type") {

@@ -3,8 +3,10 @@
 //! There is no clock here. Whoever waits brings the time that it may take, as a future; so a connection works wherever
 //! futures are driven, and a test needs not wait.
 
+mod asks;
 mod client;
 mod failure;
+mod prompts;
 mod requests;
 mod resources;
 #[cfg(test)]
@@ -25,6 +27,8 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
+use asks::Asks;
+pub use asks::{Ask, Asked, Refusal};
 pub use client::Identity;
 use client::{Client, Watched};
 pub use failure::Failure;
@@ -74,6 +78,7 @@ pub struct Session {
     server: Arc<ServerPeerInfo>,
     changes: Arc<Changes>,
     watched: Watched,
+    asks: Asks,
 }
 
 /// The revisions of the protocol that a server may answer with.
@@ -91,7 +96,8 @@ impl Session {
         told: mpsc::Sender<Told>,
     ) -> Result<Self, Failure> {
         let (changes, watched) = (Arc::new(Changes::default()), Watched::default());
-        let client = Client::new(identity, told, Arc::clone(&changes), watched.clone());
+        let (asking, asks) = asks::channel();
+        let client = Client::new(identity, told, Arc::clone(&changes), watched.clone(), asking);
         let running = rmcp::serve_client(client, transport).await.map_err(Failure::of_opening)?;
         let server = running.peer().peer_info().ok_or(Failure::Closed)?;
         let version = server.protocol_version.as_str();
@@ -104,7 +110,7 @@ impl Session {
         }
         let peer = running.peer().clone();
         let ended = running.waiting().map(drop).boxed_local().shared();
-        Ok(Self { peer, ended, server, changes, watched })
+        Ok(Self { peer, ended, server, changes, watched, asks })
     }
 
     /// The revision of the protocol that was agreed on.
@@ -126,6 +132,12 @@ impl Session {
     pub fn has(&self) -> (bool, bool, bool) {
         let has = &self.server.capabilities;
         (has.tools.is_some(), has.resources.is_some(), has.prompts.is_some())
+    }
+
+    /// The next thing that the server asks of us, which is only done where [`Identity::answers`] says that somebody answers.
+    /// None once there is nothing more to come.
+    pub async fn asked(&self) -> Option<Ask> {
+        self.asks.next().await
     }
 
     /// What has changed.

@@ -7,9 +7,11 @@ use std::{collections::VecDeque, fmt};
 
 use rmcp::{
     RoleClient,
+    model::{CustomRequest, JsonRpcMessage, ServerRequest},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::{session::Told, text::shown};
@@ -108,6 +110,41 @@ pub fn wire(told: mpsc::Sender<Told>) -> (Wire, ProgramEnd) {
     (wire, ProgramEnd { to_program: sent, from_program: printed })
 }
 
+/// The messages of a line, or of anything else that may have several: two revisions of the protocol have.
+///
+/// # Errors
+/// Why there are none.
+pub fn messages(text: &[u8]) -> serde_json::Result<VecDeque<RxJsonRpcMessage<RoleClient>>> {
+    let is_batch = text.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
+    let all: VecDeque<RxJsonRpcMessage<RoleClient>> = match is_batch {
+        true => serde_json::from_slice(text)?,
+        false => VecDeque::from([serde_json::from_slice(text)?]),
+    };
+    let is_asked = |message: &RxJsonRpcMessage<RoleClient>| {
+        matches!(message, JsonRpcMessage::Request(request) if matches!(
+            request.request, ServerRequest::CreateMessageRequest(_) | ServerRequest::ElicitRequest(_)))
+    };
+    if !all.iter().any(is_asked) {
+        return Ok(all);
+    }
+    // The library's types of these leave out what they do not know, and put a form's fields into another order: they are
+    // passed on as they are.
+    let plain: VecDeque<Value> = match is_batch {
+        true => serde_json::from_slice(text)?,
+        false => VecDeque::from([serde_json::from_slice(text)?]),
+    };
+    let as_it_is = |(mut message, mut plain): (RxJsonRpcMessage<RoleClient>, Value)| {
+        if is_asked(&message)
+            && let JsonRpcMessage::Request(request) = &mut message
+        {
+            let method = plain["method"].as_str().unwrap_or_default().to_owned();
+            request.request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(plain["params"].take())));
+        }
+        message
+    };
+    Ok(all.into_iter().zip(plain).map(as_it_is).collect())
+}
+
 impl Wire {
     fn take(&mut self, line: Line) {
         let line = match line {
@@ -116,14 +153,7 @@ impl Wire {
                 return self.tell(format!("a message of more than {} MiB was left out", MAX_MESSAGE >> 20));
             }
         };
-        // Two revisions of the protocol have several messages in one line.
-        let is_batch = line.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
-        let read = if is_batch {
-            serde_json::from_slice::<VecDeque<RxJsonRpcMessage<RoleClient>>>(&line)
-        } else {
-            serde_json::from_slice(&line).map(|message| VecDeque::from([message]))
-        };
-        match read {
+        match messages(&line) {
             Ok(mut messages) => self.batch.append(&mut messages),
             Err(_) => self.tell(format!("printed what is no message: {}", shown(&String::from_utf8_lossy(&line)))),
         }

@@ -6,12 +6,19 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
+mod asking;
 pub mod drive;
+mod http;
+pub mod net;
+pub mod person;
+mod reading;
 pub mod server;
+pub mod shown;
 pub mod stdio;
 
-use atoll_mcp_client::session::ServerTool;
-use futures::future::LocalBoxFuture;
+use atoll_mcp_client::session::{Refusal, ServerTool, Session};
+use futures::{FutureExt as _, future::LocalBoxFuture};
+use serde_json::Value;
 
 use crate::server::Server;
 
@@ -25,6 +32,32 @@ pub trait Catalog {
         tools: Vec<ServerTool>,
     ) -> LocalBoxFuture<'a, Vec<String>>;
 
+    /// A server is there, or other things of it than its tools have changed. Its tools were put before.
+    fn met<'a>(&'a self, server: &'a Server, session: &'a Session, what: Met) -> LocalBoxFuture<'a, ()> {
+        let _ = (server, session, what);
+        std::future::ready(()).boxed_local()
+    }
+
     /// No more is to come of a server for now.
     fn settled(&self, server: &str);
+}
+
+/// What there is to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// All of it: it was connected to.
+    All,
+    /// Its prompts have changed.
+    Prompts,
+    /// Its resources have changed.
+    Resources,
+}
+
+/// Whoever answers what servers ask. [`person::Person`] is one.
+pub trait Answers {
+    /// A model is to say something: `sampling/createMessage`.
+    fn sample<'a>(&'a self, server: &'a str, params: Value) -> LocalBoxFuture<'a, Result<Value, Refusal>>;
+
+    /// A person is to say something, or to open a page: `elicitation/create`.
+    fn elicit<'a>(&'a self, server: &'a str, params: Value) -> LocalBoxFuture<'a, Result<Value, Refusal>>;
 }

@@ -6,21 +6,25 @@ use std::{
     cell::{Cell, RefCell},
     future::Future,
     pin::pin,
-    rc::Rc,
+    rc::{Rc, Weak},
     time::Duration,
 };
 
 use atoll_mcp_client::{
     config::{Entry, Transport},
+    http::Way,
     session::{Failure, Identity, Progress, Session, Told, told},
     wire::wire,
 };
 use atoll_plugin::{Error, clock, log};
-use futures::future::{Either, join, join_all, select};
+use futures::{
+    FutureExt as _,
+    future::{Either, join, join_all, select, select_all},
+};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{Catalog, drive::Drive, stdio::Program};
+use crate::{Answers, Catalog, Met, asking::Asking, drive::Drive, http::Address, stdio::Program};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
@@ -45,7 +49,7 @@ pub struct Server {
     pub name: String,
     /// What the configuration says of it.
     pub entry: Entry,
-    drive: Drive,
+    pub(crate) drive: Drive,
     /// What it says of how it is used, once it was there.
     instructions: RefCell<Option<String>>,
     state: watch::Sender<State>,
@@ -57,6 +61,14 @@ pub struct Server {
     resting: Notify,
     /// Set once, when the session ends.
     closing: watch::Sender<bool>,
+    /// What it asks of us.
+    pub(crate) asking: Asking,
+}
+
+/// The other end of a connection.
+enum Far {
+    Program(Program),
+    Address(Address),
 }
 
 /// What all servers are connected to with.
@@ -67,6 +79,8 @@ pub struct Surroundings {
     pub identity: Identity,
     /// The user's home, which a `~` stands for.
     pub home: Option<String>,
+    /// Who answers what they ask; [`Identity::answers`] says whether there is somebody.
+    pub answers: Option<Rc<dyn Answers>>,
 }
 
 impl Server {
@@ -92,6 +106,7 @@ impl Server {
             asked: Notify::new(),
             resting: Notify::new(),
             closing,
+            asking: Asking::default(),
         }
     }
 
@@ -126,11 +141,12 @@ impl Server {
 
     /// One connection, from its beginning to its end. Whether there was one, and why it ended.
     async fn once(&self, around: &Surroundings) -> (bool, String) {
-        let Transport::Stdio(stdio) = &self.entry.transport else {
-            return (false, "servers at an address are not supported yet".to_owned());
+        let far = match &self.entry.transport {
+            Transport::Stdio(stdio) => Program::start(stdio, around.home.as_deref()).await.map(Far::Program),
+            Transport::Http(http) => Address::of(http, self.entry.timeout).map(Far::Address),
         };
-        let program = match Program::start(stdio, around.home.as_deref()).await {
-            Ok(program) => program,
+        let far = match far {
+            Ok(far) => far,
             Err(error) => return (false, error.message()),
         };
         let (teller, told) = told();
@@ -147,10 +163,17 @@ impl Server {
             let (closed, resting) = (pin!(closing.wait_for(|closing| *closing)), pin!(resting));
             select(pin!(ended.wait_for(|over| *over)), select(closed, resting)).await;
         };
-        // Each of the two ends soon after the other. The program's side is driven, too: what it prints has to get to the
-        // client's tasks.
-        let ((), failure) = join(self.drive.run(program.serve(end, done)), talking).await;
-        (was_there.get(), format!("{failure}{}", program.last_words()))
+        // Each of the two ends soon after the other. The server's side is driven, too: what it says has to get to the client's
+        // tasks.
+        let serving = async {
+            match &far {
+                Far::Program(program) => program.serve(end, done).await,
+                Far::Address(address) => address.serve(end, done).await,
+            }
+        };
+        let ((), failure) = join(self.drive.run(serving), talking).await;
+        let last_words = if let Far::Program(program) = &far { program.last_words() } else { String::new() };
+        (was_there.get(), format!("{failure}{last_words}"))
     }
 
     /// The client's side of a connection. Ends with it.
@@ -173,29 +196,62 @@ impl Server {
                 Err(failure) => return failure,
             };
             *self.instructions.borrow_mut() = session.instructions().map(str::to_owned);
-            if let Err(failure) = self.list(&session, around).await {
-                return failure;
-            }
-            around.catalog.settled(&self.name);
-            was_there.set(true);
-            self.state.send_replace(State::Connected(Rc::clone(&session)));
-            loop {
-                let (changed, ended) = (pin!(session.changes().tools.notified()), pin!(session.ended()));
-                if let Either::Right(_) = select(changed, ended).await {
-                    return Failure::Closed;
-                }
+            let living = async {
                 if let Err(failure) = self.list(&session, around).await {
-                    log::write(log::Level::Warn, &format!("the server {}: its changed tools: {failure}", self.name));
-                    if session.is_closed() {
-                        return failure;
-                    }
+                    return failure;
                 }
+                around.catalog.settled(&self.name);
+                was_there.set(true);
+                self.state.send_replace(State::Connected(Rc::clone(&session)));
+                self.meet(&session, around, Met::All).await;
+                self.watch(&session, around).await
+            };
+            let answering = self.asking.serve(&self.name, &session, around.answers.as_deref());
+            match select(pin!(living), pin!(answering)).await {
+                Either::Left((failure, _)) => failure,
+                Either::Right(((), living)) => living.await,
             }
         };
         let (logging, talking) = (pin!(logging), pin!(talking));
         match select(talking, logging).await {
             Either::Left((failure, _)) => failure,
             Either::Right(((), talking)) => talking.await,
+        }
+    }
+
+    /// Looks again at what the server says has changed, until the connection ends.
+    async fn watch(&self, session: &Session, around: &Surroundings) -> Failure {
+        loop {
+            let changes = session.changes();
+            let tools = changes.tools.notified().map(|()| None).boxed_local();
+            let prompts = changes.prompts.notified().map(|()| Some(Met::Prompts)).boxed_local();
+            let resources = changes.resources.notified().map(|()| Some(Met::Resources)).boxed_local();
+            match select(select_all([tools, prompts, resources]), pin!(session.ended())).await {
+                Either::Right(_) => return Failure::Closed,
+                Either::Left(((Some(what), ..), _)) => self.meet(session, around, what).await,
+                Either::Left(((None, ..), _)) => {
+                    if let Err(failure) = self.list(session, around).await {
+                        log::write(
+                            log::Level::Warn,
+                            &format!("the server {}: its changed tools: {failure}", self.name),
+                        );
+                        if session.is_closed() {
+                            return failure;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has the adapter look at what there is beside tools.
+    async fn meet(&self, session: &Session, around: &Surroundings, what: Met) {
+        let meeting = async {
+            around.catalog.met(self, session, what).await;
+            Ok(())
+        };
+        if let Err(failure) = self.in_time(meeting).await {
+            log::write(log::Level::Warn, &format!("the server {}: what it has beside tools: {failure}", self.name));
         }
     }
 
@@ -225,7 +281,7 @@ impl Server {
     }
 
     /// What a request gives, if it does in time.
-    async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(crate) async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let (request, late) = (pin!(request), pin!(self.patience()));
         match select(request, late).await {
             Either::Left((given, _)) => given,
@@ -233,8 +289,20 @@ impl Server {
         }
     }
 
-    fn patience(&self) -> impl Future<Output = ()> + use<> {
-        clock::sleep(milliseconds(self.entry.timeout))
+    /// The time that may go by without anything of a server. While it waits for us, it does not.
+    async fn patience(&self) {
+        loop {
+            self.asking.nothing().await;
+            let (late, asked) = (pin!(clock::sleep(milliseconds(self.entry.timeout))), pin!(self.asking.something()));
+            if let Either::Left(_) = select(late, asked).await {
+                return;
+            }
+        }
+    }
+
+    /// What it had to say of how it is used when it was last connected to, where that is kept.
+    pub fn remember(&self, instructions: Option<String>) {
+        *self.instructions.borrow_mut() = instructions;
     }
 
     /// What it says of how it is used, if it was ever there.
@@ -282,7 +350,7 @@ impl Server {
         };
         // One that says no is there.
         match there {
-            Err(failure @ (Failure::Closed | Failure::Timeout)) => {
+            Err(failure @ (Failure::Closed | Failure::Timeout | Failure::OnTheWay { .. })) => {
                 if matches!(self.state(), State::Connected(now) if Rc::ptr_eq(&now, &session)) {
                     self.rest();
                 }
@@ -292,32 +360,25 @@ impl Server {
         }
     }
 
-    /// Sends requests of one's own over the connection; where there is none, over a new one.
-    ///
-    /// # Errors
-    /// Why there is none, or what the requests say.
-    pub async fn with<T>(&self, requests: impl AsyncFnOnce(&Session) -> Result<T, Failure>) -> Result<T, Error> {
-        let session = self.session().await?;
-        let asked = self.in_time(self.drive.run(requests(&session))).await;
-        asked.map_err(|failure| Error::failed(format!("The MCP server {}: {failure}", self.name)))
-    }
-
     /// Waits until it is connected to.
     ///
     /// # Errors
     /// Why it can not be.
     pub async fn connect(&self) -> Result<(), Error> {
-        self.session().await.map(drop)
+        self.session(None).await.map(drop)
     }
 
-    /// The connection; where there is none any more, a new one.
-    async fn session(&self) -> Result<Rc<Session>, Error> {
+    /// The connection; where there is none any more, or only this one that has ended, a new one.
+    pub(crate) async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
         let mut state = self.state.subscribe();
         let mut has_asked = false;
         loop {
             let now = state.borrow_and_update().clone();
+            let has_ended = |session: &Rc<Session>| {
+                session.is_closed() || ended.is_some_and(|ended| ended.ptr_eq(&Rc::downgrade(session)))
+            };
             match now {
-                State::Connected(session) if !session.is_closed() => return Ok(session),
+                State::Connected(session) if !has_ended(&session) => return Ok(session),
                 // It has ended, which is soon known.
                 State::Connecting | State::Connected(_) => {}
                 State::Resting | State::Disconnected(_) | State::Failed(_) if !has_asked => {
@@ -342,7 +403,8 @@ impl Server {
         Error::Cancelled(format!("The MCP server {} is being stopped, for the session ends.", self.name))
     }
 
-    /// Calls a tool of the server, by the name that it has there. The call is sent once.
+    /// Calls a tool of the server, by the name that it has there. The call is sent once, and once more only to a server that
+    /// has said that it did not look at it, for it does not know the session any more.
     ///
     /// # Errors
     /// Why there is no result.
@@ -351,26 +413,56 @@ impl Server {
         tool: &str,
         arguments: Map<String, Value>,
         unwanted: impl Future<Output = ()>,
-        on_progress: impl FnMut(Progress),
+        mut on_progress: impl FnMut(Progress),
     ) -> Result<Value, Error> {
-        let session = self.session().await?;
-        let calling = async {
-            let running = session.call(tool, arguments).await?;
-            running.answer(|| self.patience(), unwanted, on_progress).await
-        };
+        let mut unwanted = pin!(unwanted);
+        let mut ended = None;
+        loop {
+            let session = self.session(ended.as_ref()).await?;
+            let calling = async {
+                let running = session.call(tool, arguments.clone()).await?;
+                running.answer(|| self.patience(), unwanted.as_mut(), &mut on_progress).await
+            };
+            match self.drive.run(calling).await {
+                Err(Failure::OnTheWay { way: Way::Expired, .. }) if ended.is_none() => {
+                    ended = Some(Rc::downgrade(&session));
+                }
+                given => return given.map_err(|failure| self.failed(tool, &failure)),
+            }
+        }
+    }
+
+    /// Why a call has no result.
+    pub(crate) fn failed(&self, tool: &str, failure: &Failure) -> Error {
         let name = &self.name;
-        self.drive.run(calling).await.map_err(|failure| match failure {
+        match failure {
             Failure::Closed => Error::unavailable(format!(
                 "The MCP server {name} ended while it ran {tool}. Whether it did what was asked is not known; the next call \
                  connects to it again."
             )),
+            Failure::OnTheWay { way: Way::Lost, why } => Error::unavailable(format!(
+                "The MCP server {name} was asked for {tool}, and gave no answer: {why}. Whether it did what was asked is not \
+                 known."
+            )),
+            Failure::OnTheWay { why, .. } => {
+                Error::unavailable(format!("The MCP server {name} could not be asked for {tool}: {why}"))
+            }
             Failure::Timeout => Error::timeout(format!(
                 "The MCP server {name} gave no answer and no progress for {} s.",
                 self.entry.timeout.as_secs_f64()
             )),
             Failure::Cancelled => Error::Cancelled(format!("The call of {tool} was stopped.")),
-            Failure::Refused { .. } | Failure::Strange(_) => Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}")),
-        })
+            Failure::NeedsPages(pages) => {
+                let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
+                Error::failed(format!(
+                    "The MCP server {name} does not run {tool} before the user has opened {}. Call it again after that.",
+                    pages.join(" and ")
+                ))
+            }
+            Failure::Refused { .. } | Failure::Strange(_) => {
+                Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}"))
+            }
+        }
     }
 
     /// Ends it. Waits until nothing is left of it.

@@ -35,7 +35,7 @@ use atoll_mcp_client::{
     config::{Document, Place, Problem},
     session::Identity,
 };
-use atoll_mcp_connection::{drive::Drive, server::Surroundings};
+use atoll_mcp_connection::{drive::Drive, person::Person, server::Surroundings};
 use atoll_plugin::{
     Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Event, Outcome, StartReason},
@@ -80,8 +80,13 @@ impl Extension for Proxy {
         let shared = Rc::new(Shared::new(servers, settings, others.collect()));
         let is_first = shared.is_first().await;
         let drive = Drive::new()?;
-        let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd };
-        let around = Rc::new(Surroundings { catalog: Rc::clone(&shared) as _, identity, home: None });
+        let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd, answers: true };
+        let around = Rc::new(Surroundings {
+            catalog: Rc::clone(&shared) as _,
+            identity,
+            home: None,
+            answers: Some(Rc::new(Person)),
+        });
         let checks = Rc::new(Semaphore::new(CHECKS_AT_ONCE));
         let mut all = Vec::new();
         for server in &shared.servers {
@@ -99,7 +104,7 @@ impl Extension for Proxy {
         shared.settle().await;
         for one in &all {
             spawn_local(Rc::clone(&one.server).live(Rc::clone(&around)));
-            spawn_local(Rc::clone(one).mind(Rc::clone(&shared), Rc::clone(&checks)));
+            spawn_local(Rc::clone(one).mind(Rc::clone(&checks)));
         }
         if is_command {
             wait_for(&all, START_WAIT_MS).await;

@@ -2,10 +2,7 @@
 
 use std::{cell::RefCell, future::Future, pin::pin, rc::Rc, time::Duration};
 
-use atoll_mcp_client::{
-    result,
-    session::{Failure, Progress, Session},
-};
+use atoll_mcp_client::{result, session::Progress};
 use atoll_mcp_connection::{
     drive::Drive,
     server::{Server, State},
@@ -18,7 +15,6 @@ use tokio::sync::{Notify, Semaphore, watch};
 use crate::{
     answers::Standing,
     catalog::What,
-    kept::Resource,
     lifecycle::{Act, Life},
     settings::Proxied,
 };
@@ -27,10 +23,6 @@ use crate::{
 const CHECK_WITHIN: Duration = Duration::from_secs(5);
 /// How many servers are asked that at once.
 pub(crate) const CHECKS_AT_ONCE: usize = 10;
-/// The most pages of resources.
-const MAX_PAGES: usize = 100;
-/// The most resources that are tools.
-const MAX_RESOURCES: usize = 1_000;
 
 /// A server.
 pub(crate) struct One {
@@ -41,12 +33,6 @@ pub(crate) struct One {
     stirred: Notify,
     /// All that there is to know of a connection is known; or there is none.
     settled: watch::Sender<bool>,
-}
-
-/// What is listed of a server in addition to its tools.
-pub(crate) trait Listing {
-    /// Has these resources of a server, and no others of it.
-    fn resources(&self, one: &One, resources: Vec<Resource>) -> impl Future<Output = ()>;
 }
 
 /// Milliseconds since some point.
@@ -111,7 +97,7 @@ impl One {
         match what {
             What::Call(tool) => self.server.call(tool, arguments, unwanted, on_progress).await,
             What::Read(uri) => {
-                let parts = self.server.with(async |session: &Session| session.read_resource(uri).await).await?;
+                let parts = self.server.read_resource(uri).await?;
                 let content = parts.into_iter().filter(result::is_shown);
                 let content: Vec<Value> = content.map(|part| json!({"type": "resource", "resource": part})).collect();
                 Ok(json!({ "content": content }))
@@ -121,7 +107,7 @@ impl One {
 
     /// Minds it for as long as the session lasts: takes in what comes of its connection, leaves it when it is idle, and
     /// brings back one that is to be kept.
-    pub(crate) async fn mind(self: Rc<Self>, listing: Rc<impl Listing>, checks: Rc<Semaphore>) {
+    pub(crate) async fn mind(self: Rc<Self>, checks: Rc<Semaphore>) {
         let mut states = self.server.states();
         let mut was_there = false;
         loop {
@@ -131,9 +117,6 @@ impl One {
                 State::Connected(_) if !was_there => {
                     was_there = true;
                     self.life.borrow_mut().came(now());
-                    if self.proxied.resources {
-                        self.list_resources(&*listing).await;
-                    }
                     self.settled.send_replace(true);
                 }
                 State::Connected(_) => {}
@@ -198,30 +181,6 @@ impl One {
             if states.has_changed().is_err() {
                 break;
             }
-        }
-    }
-
-    async fn list_resources(&self, listing: &impl Listing) {
-        let listed = self.server.with(async |session: &Session| {
-            let (_, has_resources, _) = session.has();
-            let (mut all, mut cursor): (Vec<Resource>, Option<String>) = Default::default();
-            if !has_resources {
-                return Ok(all);
-            }
-            for _ in 0..MAX_PAGES {
-                let page = session.resources(cursor.as_deref()).await?;
-                all.extend(page.items.iter().filter_map(Resource::read));
-                cursor = page.next;
-                if cursor.is_none() || all.len() >= MAX_RESOURCES {
-                    break;
-                }
-            }
-            all.truncate(MAX_RESOURCES);
-            Ok::<_, Failure>(all)
-        });
-        match listed.await {
-            Ok(resources) => listing.resources(self, resources).await,
-            Err(error) => log::write(log::Level::Warn, &error.message()),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::{
     rc::Rc,
 };
 
-use atoll_mcp_client::session::{Progress, ServerTool};
-use atoll_mcp_connection::{Catalog as Listener, server::Server};
+use atoll_mcp_client::session::{Failure, Progress, ServerTool, Session};
+use atoll_mcp_connection::{Catalog as Listener, Met, server::Server, shown};
 use atoll_plugin::{Content, Error, ToolOutput, clock, log, progress, store, tools as export};
 use futures::{FutureExt as _, future::LocalBoxFuture};
 use serde_json::{Map, Value};
@@ -17,11 +17,16 @@ use crate::{
     catalog::{Catalog, Found, Item},
     gateway::{self, Request},
     kept::{self, Kept, Resource, Stale},
-    one::{Listing, One},
+    one::One,
     output,
     settings::{Direct, Proxied, Settings},
     tools::{Stands, Tools, namespace_of},
 };
+
+/// The most pages of resources.
+const MAX_PAGES: usize = 100;
+/// The most resources of a server that are tools.
+const MAX_RESOURCES: usize = 1_000;
 
 /// What all servers share.
 pub(crate) struct Shared {
@@ -86,6 +91,15 @@ impl Shared {
             None => lost.push("it has too many tools to keep them for the next session".to_owned()),
         }
         lost
+    }
+
+    async fn have_resources(&self, server: &Proxied, resources: Vec<Resource>) {
+        let before = self.listed.borrow().get(&server.name).cloned().unwrap_or_default();
+        if before.resources != resources {
+            for why in self.have(server, Kept { resources, ..before }).await {
+                log::write(log::Level::Warn, &format!("the server {}: {why}", server.name));
+            }
+        }
     }
 
     /// Has the tools in the table that there are to be.
@@ -257,7 +271,7 @@ impl Shared {
     ) -> Result<ToolOutput, Error> {
         let one = self.one(servers, server)?;
         let (unwanted, id) = (progress::cancelled(call.id.clone()), call.id.clone());
-        let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(output::shown(&step))], None);
+        let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown::step(&step))], None);
         let result = one.carry_out(&item.what, arguments, unwanted, on_progress).await;
         progress::shape(&call.id, output::MAX_TEXT, false);
         // Whoever called it without its schema may have guessed wrong.
@@ -292,16 +306,40 @@ impl Listener for Shared {
         having.boxed_local()
     }
 
+    fn met<'a>(&'a self, server: &'a Server, session: &'a Session, what: Met) -> LocalBoxFuture<'a, ()> {
+        let meeting = async move {
+            let Some(proxied) = self.proxied(&server.name).filter(|proxied| proxied.resources) else { return };
+            if what == Met::Prompts {
+                return;
+            }
+            match resources(session).await {
+                Ok(resources) => self.have_resources(proxied, resources).await,
+                Err(failure) => {
+                    log::write(log::Level::Warn, &format!("the server {}: its resources: {failure}", server.name));
+                }
+            }
+        };
+        meeting.boxed_local()
+    }
+
     fn settled(&self, _: &str) {}
 }
 
-impl Listing for Shared {
-    async fn resources(&self, one: &One, resources: Vec<Resource>) {
-        let before = self.listed.borrow().get(&one.proxied.name).cloned().unwrap_or_default();
-        if before.resources != resources {
-            for why in self.have(&one.proxied, Kept { resources, ..before }).await {
-                log::write(log::Level::Warn, &format!("the server {}: {why}", one.proxied.name));
-            }
+/// All resources of a server, as many as there may be.
+async fn resources(session: &Session) -> Result<Vec<Resource>, Failure> {
+    let (_, has_resources, _) = session.has();
+    let (mut all, mut cursor): (Vec<Resource>, Option<String>) = Default::default();
+    if !has_resources {
+        return Ok(all);
+    }
+    for _ in 0..MAX_PAGES {
+        let page = session.resources(cursor.as_deref()).await?;
+        all.extend(page.items.iter().filter_map(Resource::read));
+        cursor = page.next;
+        if cursor.is_none() || all.len() >= MAX_RESOURCES {
+            break;
         }
     }
+    all.truncate(MAX_RESOURCES);
+    Ok(all)
 }

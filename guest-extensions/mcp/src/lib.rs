@@ -6,7 +6,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
+mod kept;
+mod offers;
+mod prompts;
 mod registry;
+mod resources;
 mod telling;
 
 use std::{cell::Cell, rc::Rc};
@@ -15,24 +19,27 @@ use atoll_mcp_client::{
     config::{Configuration, Document, Place, Problem},
     exposure::Exposure,
     mentions::mentioned,
-    result::{Piece, shape},
+    result::shape,
     session::{Identity, Progress},
 };
 use atoll_mcp_connection::{
-    Catalog,
+    Answers, Catalog,
     drive::Drive,
+    person::Person,
     server::{Server, Surroundings, close_all},
+    shown,
 };
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
     host, log, progress, spawn_local, tools,
-    types::{Blob, Subscription, Tool},
+    types::{Subscription, Tool},
 };
-use futures::future::{join_all, select};
+use futures::future::{join, join_all, select};
 use serde_json::Value;
 
-use registry::Registry;
+use offers::Offers;
+use prompts::Prompts;
 use telling::{Telling, activate};
 
 /// How much of a result's text a model gets, in characters; the whole is in a file.
@@ -50,7 +57,7 @@ const SCRIPTS: &str = "codemode";
 
 struct Mcp {
     servers: Vec<Rc<Server>>,
-    registry: Rc<Registry>,
+    offers: Rc<Offers>,
     telling: Telling,
     /// Scripts may be switched on for servers.
     with_scripts: bool,
@@ -67,29 +74,37 @@ impl Extension for Mcp {
         for problem in &problems {
             log::write(log::Level::Warn, &Problem::to_string(problem));
         }
-        let (drive, registry, about) = (Drive::new()?, Rc::new(Registry::default()), host::describe());
-        let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd };
-        let around = Rc::new(Surroundings { catalog: Rc::clone(&registry) as Rc<dyn Catalog>, identity, home: None });
+        let wanted = Subscription::new().event("session-start").event("before-agent-start").event("tool-call");
+        let wanted = wanted.event("input");
+        let (drive, offers, about) = (Drive::new()?, Rc::new(Offers::beside(wanted)), host::describe());
+        let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd, answers: true };
+        let catalog = Rc::clone(&offers) as Rc<dyn Catalog>;
+        let answers: Option<Rc<dyn Answers>> = Some(Rc::new(Person));
+        let around = Rc::new(Surroundings { catalog, identity, home: None, answers });
         let enabled = servers.into_iter().filter(|server| server.entry.enabled);
         let servers: Vec<Rc<Server>> =
             enabled.map(|server| Rc::new(Server::new(server.name, server.entry, drive.clone()))).collect();
+        offers.remember(&servers).await;
         for server in &servers {
-            Registry::coming(&server.name);
             spawn_local(Rc::clone(server).live(Rc::clone(&around)));
         }
         if about.mode == host::Mode::Command {
             // A command calls at once what it names, and a script at once what it mentions.
             wait_for(&servers, START_WAIT_MS).await;
         }
-        let wanted = Subscription::new().event("session-start").event("before-agent-start").event("tool-call");
+        let wanted = offers.prompts.started();
         let with_scripts = auto_enable_codemode.unwrap_or(true);
         let (telling, waited) = (Telling::default(), Cell::new(false));
-        Ok((Self { servers, registry, telling, with_scripts, waited }, wanted))
+        Ok((Self { servers, offers, telling, with_scripts, waited }, wanted))
     }
 
     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
         match event {
-            Event::ToolCall(call) => wait_for(&self.needed_by(&call), LONGEST_WAIT_MS).await,
+            Event::ToolCall(call) => self.wait_for_unknown(self.needed_by(&call), LONGEST_WAIT_MS).await,
+            Event::Input(input) => {
+                let wait = async |some| self.wait_for_unknown(some, LONGEST_WAIT_MS).await;
+                return self.offers.prompts.typed(&input, &self.servers, wait).await;
+            }
             Event::Other(other) if other.name == "session-start" => {
                 activate(&self.servers, self.with_scripts).await;
                 self.telling.tell(&self.servers).await;
@@ -98,17 +113,24 @@ impl Extension for Mcp {
                 if !self.waited.replace(true) {
                     let is_declared = |server: &&Rc<Server>| server.entry.exposure.could_be(Exposure::Direct);
                     let declared: Vec<Rc<Server>> = self.servers.iter().filter(is_declared).map(Rc::clone).collect();
-                    wait_for(&declared, FIRST_WAIT_MS).await;
+                    self.wait_for_unknown(declared, FIRST_WAIT_MS).await;
                 }
                 self.telling.tell(&self.servers).await;
             }
-            Event::Input(_) | Event::ToolResult(_) | Event::Bus(_) | Event::Other(_) => {}
+            Event::ToolResult(_) | Event::Bus(_) | Event::Other(_) => {}
         }
         Ok(Outcome::Pass)
     }
 
+    async fn command(&self, _: EventId, name: &str, arguments: &str) -> Result<(), Error> {
+        match Prompts::is_one(name) {
+            true => self.offers.prompts.run(name, arguments, &self.servers).await,
+            false => Err(Error::not_found(format!("There is no command {name}."))),
+        }
+    }
+
     async fn stop(&self) {
-        close_all(&self.servers).await;
+        join(close_all(&self.servers), self.offers.known.keep()).await;
     }
 }
 
@@ -120,6 +142,7 @@ impl Mcp {
         let names = || self.servers.iter().map(|server| server.name.as_str());
         let needed: Vec<&str> = match call.tool.as_str() {
             SEARCH => names().collect(),
+            tool if resources::is_one(tool) => names().collect(),
             SCRIPTS => {
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
                 mentioned(arguments["code"].as_str().unwrap_or_default(), names())
@@ -127,6 +150,14 @@ impl Mcp {
             _ => return Vec::new(),
         };
         self.servers.iter().filter(|server| needed.contains(&server.name.as_str())).map(Rc::clone).collect()
+    }
+}
+
+impl Mcp {
+    /// Waits for those of these of which it is not known yet what they have.
+    async fn wait_for_unknown(&self, mut servers: Vec<Rc<Server>>, milliseconds: u64) {
+        servers.retain(|server| !self.offers.knows(&server.name));
+        wait_for(&servers, milliseconds).await;
     }
 }
 
@@ -152,7 +183,15 @@ impl tools::Guest for Tools {
 
     async fn call(call: tools::Invocation) -> Result<ToolOutput, Error> {
         let Some(adapter) = Mcp::instance() else { return Err(Error::unavailable("It has not been started.")) };
-        let source = adapter.registry.source(&call.tool);
+        let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
+            return Err(Error::invalid_arguments("The arguments have to be an object."));
+        };
+        progress::shape(&call.id, MAX_TEXT, false);
+        if resources::is_one(&call.tool) {
+            let given = adapter.offers.resources.call(&call.tool, &arguments, &adapter.servers).await?;
+            return Ok(output(shown::content(given.pieces), &given.whole, false));
+        }
+        let source = adapter.offers.registry.source(&call.tool);
         let found = source.and_then(|source| {
             let server = adapter.servers.iter().find(|server| server.name == source.server)?;
             Some((source.tool, Rc::clone(server)))
@@ -160,39 +199,16 @@ impl tools::Guest for Tools {
         let Some((tool, server)) = found else {
             return Err(Error::not_found(format!("The tool {} is not offered by its server any more.", call.tool)));
         };
-        let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
-            return Err(Error::invalid_arguments("The arguments have to be an object."));
-        };
         let (unwanted, id) = (progress::cancelled(call.id.clone()), call.id.clone());
-        let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown(&step))], None);
+        let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown::step(&step))], None);
         let result = server.call(&tool, arguments, unwanted, on_progress).await?;
-        progress::shape(&call.id, MAX_TEXT, false);
         let shaped = shape(&server.name, &tool, result);
-        let content = shaped.pieces.into_iter().map(|piece| match piece {
-            Piece::Text(text) => Content::Text(text),
-            Piece::Image { data, mime_type } => Content::Image(Blob { data, mime_type }),
-            Piece::Blob { uri, data, mime_type } => {
-                Content::Text(format!("[Resource {uri} ({mime_type}, {} bytes) omitted]", data.len()))
-            }
-        });
-        Ok(ToolOutput {
-            content: content.collect(),
-            details: None,
-            structured: Some(shaped.whole.to_string()),
-            is_error: shaped.is_error,
-            terminate: false,
-            usage: None,
-        })
+        Ok(output(shown::content(shaped.pieces), &shaped.whole, shaped.is_error))
     }
+}
+
+fn output(content: Vec<Content>, whole: &Value, is_error: bool) -> ToolOutput {
+    ToolOutput { content, details: None, structured: Some(whole.to_string()), is_error, terminate: false, usage: None }
 }
 
 tools::export!(Tools);
-
-/// A step of a call, for a person.
-fn shown(step: &Progress) -> String {
-    let of = step.total.map(|total| format!(" of {total}")).unwrap_or_default();
-    match &step.message {
-        Some(message) => format!("{}{of}: {message}", step.done),
-        None => format!("{}{of}", step.done),
-    }
-}

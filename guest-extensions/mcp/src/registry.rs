@@ -12,9 +12,8 @@ use atoll_mcp_client::{
     result::whole_schema,
     session::ServerTool,
 };
-use atoll_mcp_connection::{Catalog, server::Server};
+use atoll_mcp_connection::server::Server;
 use atoll_plugin::{Error, table, types};
-use futures::{FutureExt as _, future::LocalBoxFuture};
 use serde_json::{Map, Value};
 
 /// Where a tool of the table comes from.
@@ -44,7 +43,18 @@ impl Registry {
         let _ = table::expect(&namespace(server), true);
     }
 
-    async fn have(&self, server: &Server, instructions: Option<&str>, tools: Vec<ServerTool>) -> Vec<String> {
+    /// Says that none are to come for now.
+    pub(crate) fn settled(server: &str) {
+        let _ = table::expect(&namespace(server), false);
+    }
+
+    /// Has the tools of a server, and no others of it. Gives a line for each that could not be had.
+    pub(crate) async fn have(
+        &self,
+        server: &Server,
+        instructions: Option<&str>,
+        tools: Vec<ServerTool>,
+    ) -> Vec<String> {
         let shown: Vec<(ServerTool, Exposure)> = tools
             .into_iter()
             .map(|tool| {
@@ -103,21 +113,6 @@ impl Registry {
             let _: Result<(), Error> = table::unregister(gone).await;
         }
         lost
-    }
-}
-
-impl Catalog for Registry {
-    fn put<'a>(
-        &'a self,
-        server: &'a Server,
-        instructions: Option<&'a str>,
-        tools: Vec<ServerTool>,
-    ) -> LocalBoxFuture<'a, Vec<String>> {
-        self.have(server, instructions, tools).boxed_local()
-    }
-
-    fn settled(&self, server: &str) {
-        let _ = table::expect(&namespace(server), false);
     }
 }
 

@@ -27,6 +27,7 @@ pub fn shaped(mut output: ToolOutput, tool: &str, spill: Option<&dyn Spill>) -> 
     let Some(Shaping { max_chars, save_images }) = output.aside.take().and_then(|aside| aside.shaping) else {
         return output;
     };
+    keep_files(&mut output, tool, spill);
     let pictures = if save_images { save_pictures(&output, tool, spill) } else { Vec::new() };
     output = shortened(output, max_chars, tool, spill);
     if !pictures.is_empty() {
@@ -133,6 +134,42 @@ fn saved(spill: Option<&dyn Spill>, name: &str, ending: &str, bytes: &[u8]) -> R
     spill.save(name, ending, bytes).map_err(|error| error.to_string())
 }
 
+/// Puts bytes that are no picture into files, and where they are in their place: a model sees pictures, and reads text.
+fn keep_files(output: &mut ToolOutput, tool: &str, spill: Option<&dyn Spill>) {
+    let mut count = 0;
+    for piece in &mut output.content {
+        let Content::Image { data, mime_type } = piece else { continue };
+        if mime_type.starts_with("image/") {
+            continue;
+        }
+        count += 1;
+        let bytes = STANDARD.decode(&*data).map_err(|_| "it is not base64".to_owned());
+        let size = bytes.as_ref().map_or(0, Vec::len);
+        let path = bytes.and_then(|bytes| saved(spill, &format!("{tool}-file{count}"), file_ending(mime_type), &bytes));
+        let kind: String = mime_type.chars().filter(|c| !c.is_control()).take(MAX_KIND).collect();
+        *piece = Content::text(match path {
+            Ok(path) => format!("File saved: {} ({kind}, {size} bytes)", path.display()),
+            Err(reason) => format!("A file of the type {kind} could not be saved: {reason}"),
+        });
+    }
+}
+
+/// The longest media type that is shown, in characters.
+const MAX_KIND: usize = 100;
+
+/// How the name of a file of this type ends.
+fn file_ending(mime_type: &str) -> &'static str {
+    match mime_type.split(';').next().unwrap_or_default().trim() {
+        "application/pdf" => "pdf",
+        "application/zip" => "zip",
+        "application/gzip" | "application/x-gzip" => "gz",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "video/mp4" => "mp4",
+        _ => "bin",
+    }
+}
+
 /// Saves the pictures, and says where: a line each.
 fn save_pictures(output: &ToolOutput, tool: &str, spill: Option<&dyn Spill>) -> Vec<String> {
     let mut lines = Vec::new();
@@ -229,6 +266,32 @@ mod tests {
         let text = Content::joined_text(&shaped.content);
         assert!(text.contains("Picture saved: /spill/codemode-picture1.jpg (image/jpeg, 1 KiB)"), "{text}");
         assert_eq!(folder.0.lock().unwrap()[0].1, [1, 2, 3]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_picture_become_a_file() {
+        let folder = Folder::default();
+        let file =
+            |mime_type: &str, data: &str| Content::Image { data: data.to_owned(), mime_type: mime_type.to_owned() };
+        let picture = file("image/png", "AQID");
+        let mut with = output(&["two files"], 1_000);
+        with.content.extend([file("application/pdf", "AQID"), picture.clone(), file("x/y\n; a=b", "*")]);
+        with.aside = Some(Box::new(Aside {
+            shaping: Some(Shaping { max_chars: 1_000, save_images: false }),
+            ..Aside::default()
+        }));
+        let shaped = shaped(with, "t", Some(&folder));
+        assert_eq!(
+            texts(&shaped),
+            [
+                "two files",
+                "File saved: /spill/t-file1.pdf (application/pdf, 3 bytes)",
+                "",
+                "A file of the type x/y; a=b could not be saved: it is not base64"
+            ]
+        );
+        assert!(shaped.content.contains(&picture));
+        assert_eq!(*folder.0.lock().unwrap(), [("/spill/t-file1.pdf".to_owned(), vec![1, 2, 3])]);
     }
 
     #[test]

@@ -149,8 +149,10 @@ pub(crate) fn bench(workspace: &Workspace, args: &[String]) -> Result<ExitCode> 
     build(workspace, Profile::Release)?;
     step("building the benchmarks");
     guest_builds::host_binary(workspace, Profile::Release, "atoll-bench")?;
+    guest_builds::host_binary(workspace, Profile::Release, "atoll-mcp-peer")?;
     let mut command = Command::new(workspace.binary(Profile::Release, "atoll-bench"));
     command.args(args).current_dir(&workspace.root).env("ATOLL_BIN", workspace.binary(Profile::Release, "atoll"));
+    command.envs(peers::ensure());
     Ok(code(process::status(&mut command)?))
 }
 

@@ -67,6 +67,41 @@ impl Address {
         self.is_secure || self.is_loopback()
     }
 
+    /// Scheme, host and port, as they are written.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{scheme}://{host}{port}")
+    }
+
+    /// Whether both lead to the same server.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let port = |address: &Self| address.port.unwrap_or(if address.is_secure { 443 } else { 80 });
+        (self.is_secure, &self.host, port(self)) == (other.is_secure, &other.host, port(other))
+    }
+
+    /// The URL that a reference stands for here, if it leads to the same server.
+    pub fn join_own(&self, reference: &str) -> Option<String> {
+        if reference.contains("://") {
+            let other = Self::parse(reference).ok()?;
+            return self.is_beside(&other).then(|| reference.to_owned());
+        }
+        if reference.starts_with("//") || reference.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+            return None;
+        }
+        let origin = self.origin();
+        if reference.starts_with('/') {
+            return Some(format!("{origin}{reference}"));
+        }
+        let path = self.path();
+        if reference.starts_with('?') {
+            return Some(format!("{origin}{path}{reference}"));
+        }
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        Some(format!("{origin}{folder}/{reference}"))
+    }
+
     /// The path, without query and fragment.
     pub fn path(&self) -> &str {
         self.rest.split(['?', '#']).next().unwrap_or_default()
@@ -101,6 +136,24 @@ mod tests {
             "http://a\\@b/",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_reference_leads_to_the_same_server_or_nowhere() {
+        let base = Address::parse("http://Host:80/a/sse?x").unwrap();
+        for (reference, expected) in [
+            ("/messages?s=1", Some("http://host:80/messages?s=1")),
+            ("messages", Some("http://host:80/a/messages")),
+            ("?s=1", Some("http://host:80/a/sse?s=1")),
+            ("http://host/x", Some("http://host/x")),
+            ("https://host/x", None),
+            ("http://other/x", None),
+            ("//other/x", None),
+            ("/\\other/x", None),
+            ("/a b", None),
+        ] {
+            assert_eq!(base.join_own(reference).as_deref(), expected, "{reference}");
         }
     }
 

@@ -325,14 +325,6 @@ fn http(fields: &Map<String, Value>, found: &mut Findings) -> Option<Http> {
     if matches!(url, Some(Template::Command(_))) {
         found.error("\"url\": an address is not asked of a command; write it");
     }
-    if address.as_ref().is_some_and(|address| address.path().trim_end_matches('/').ends_with("/sse"))
-        && !fields.contains_key("type")
-    {
-        found.note(
-            "\"url\" looks like one of the SSE transport of old, which is not supported; if the server does not answer, try \
-             the address that ends in /mcp",
-        );
-    }
     let headers = pairs(fields, "headers", found);
     for (name, _) in &headers {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);

@@ -165,10 +165,8 @@ pub(super) fn kind(value: &Value) -> Result<Said, String> {
     let plain: String = text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     match plain.as_str() {
         "stdio" | "local" => Ok(Said::Stdio),
-        "http" | "streamablehttp" | "remote" => Ok(Said::Http),
-        "sse" => Err("the SSE transport of old is not supported; most servers that have it have the streamable HTTP \
-                      transport, too, often at /mcp in place of /sse: write that address and \"type\": \"http\""
-            .to_owned()),
+        // Which of the two transports a server speaks is found out.
+        "http" | "streamablehttp" | "remote" | "sse" => Ok(Said::Http),
         "ws" | "websocket" => {
             Err("web sockets are no transport of MCP; give the server's http or https address".to_owned())
         }

@@ -10,15 +10,20 @@ use std::{
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProgressNotificationParam, ProgressToken, ProtocolVersion, Root,
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest, CustomResult,
+        ElicitRequestParams, ElicitResult, ErrorCode, ErrorData, Implementation, ListRootsResult,
+        LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion, Root,
     },
     service::{NotificationContext, RequestContext},
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Changes, Told, requests::Progress};
+use super::{
+    Changes, Told,
+    asks::{Asked, Asking},
+    requests::Progress,
+};
 
 /// What a server is told of us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,9 @@ pub struct Identity {
     pub version: String,
     /// The folder that the user works in, as an absolute path.
     pub root: String,
+    /// Somebody takes what a server asks of us, by [`super::Session::asked`]. Otherwise a server is told that there is nobody
+    /// to ask.
+    pub answers: bool,
 }
 
 /// Who waits for the progress of which request.
@@ -69,18 +77,42 @@ pub(super) struct Client {
     told: mpsc::Sender<Told>,
     changes: Arc<Changes>,
     watched: Watched,
+    asking: Asking,
 }
 
 impl Client {
-    pub(super) fn new(identity: Identity, told: mpsc::Sender<Told>, changes: Arc<Changes>, watched: Watched) -> Self {
-        Self { identity, told, changes, watched }
+    pub(super) fn new(
+        identity: Identity,
+        told: mpsc::Sender<Told>,
+        changes: Arc<Changes>,
+        watched: Watched,
+        asking: Asking,
+    ) -> Self {
+        Self { identity, told, changes, watched, asking }
     }
+
+    /// Has somebody answer what the server asks. What it does not want any more is dropped.
+    async fn ask(&self, asked: Asked, context: &RequestContext<RoleClient>) -> Result<Value, ErrorData> {
+        if !self.identity.answers {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, asked.method(), None));
+        }
+        let answer = self.asking.ask(asked, context.ct.cancelled()).await;
+        answer.map_err(|refusal| ErrorData::new(ErrorCode(refusal.code), refusal.message, None))
+    }
+}
+
+fn unread(error: &serde_json::Error) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         // By JSON, for which of the fields are to be given differs from one version of the library to the next.
-        let capabilities: ClientCapabilities = serde_json::from_value(json!({"roots": {}})).unwrap_or_default();
+        let capabilities = match self.identity.answers {
+            true => json!({"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}),
+            false => json!({"roots": {}}),
+        };
+        let capabilities: ClientCapabilities = serde_json::from_value(capabilities).unwrap_or_default();
         ClientConfig::new(capabilities, Implementation::new(&self.identity.name, &self.identity.version))
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
@@ -89,6 +121,37 @@ impl ClientHandler for Client {
         let root = &self.identity.root;
         let name = root.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
         Ok(ListRootsResult::new(vec![Root::new(file_uri(root)).with_name(name)]))
+    }
+
+    // What a server asks of a person or a model arrives as it was sent where the transport can tell, for the types of the
+    // library leave out what they do not know, and put a form's fields into another order.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        match Asked::read(&request.method, request.params.unwrap_or_default()) {
+            Ok(asked) => self.ask(asked, &context).await.map(CustomResult::new),
+            Err(_) => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        }
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let params = serde_json::to_value(params).map_err(|error| unread(&error))?;
+        serde_json::from_value(self.ask(Asked::Sample(params), &context).await?).map_err(|error| unread(&error))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let params = serde_json::to_value(params).map_err(|error| unread(&error))?;
+        serde_json::from_value(self.ask(Asked::Elicit(params), &context).await?).map_err(|error| unread(&error))
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

@@ -17,7 +17,7 @@ use super::{Failure, Session, answer, client::Watched};
 use crate::text::shown;
 
 /// The most pages of one list.
-const MAX_PAGES: usize = 1_000;
+pub(super) const MAX_PAGES: usize = 1_000;
 /// The most tools of one server: as many as there can be of one plugin.
 const MAX_TOOLS: usize = 10_000;
 

@@ -52,7 +52,7 @@ impl Server {
 }
 
 fn identity() -> Identity {
-    Identity { name: "atoll".to_owned(), version: "1".to_owned(), root: "/home/me/a b".to_owned() }
+    Identity { name: "atoll".to_owned(), version: "1".to_owned(), root: "/home/me/a b".to_owned(), answers: false }
 }
 
 fn pair() -> (Wire, Server, mpsc::Sender<Told>, mpsc::Receiver<Told>) {
@@ -322,4 +322,94 @@ async fn a_flood_of_changes_is_one_change_and_a_flood_of_lines_holds_nothing_up(
     assert_eq!(count, WAITING);
     drop(session);
     assert_eq!(server.end.to_program.recv().await, None);
+}
+
+/// A connection whose client answers what it is asked.
+async fn answering() -> (Session, Server) {
+    let (wire, mut server, teller, _told) = pair();
+    let hello = async {
+        let (id, params) = server.asked("initialize").await;
+        let expected = json!({"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}});
+        assert_eq!(params["capabilities"], expected);
+        server.answer(&id, json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}})).await;
+        server.asked("notifications/initialized").await;
+    };
+    let (session, ()) = tokio::join!(Session::open(wire, Identity { answers: true, ..identity() }, teller), hello);
+    (session.expect("a connection"), server)
+}
+
+#[tokio::test]
+async fn what_a_server_asks_is_passed_on_as_it_is_and_so_is_the_answer() {
+    let (session, mut server) = answering().await;
+    // The fields are in an order that is not the alphabet's, and there is one of a kind that the library does not know.
+    let elicit = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"z":{"type":"string","x":1},"a":{"type":"boolean"}}}}}"#;
+    let sample = r#"{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"Why?"}}],"maxTokens":5,"new":true}}"#;
+    server.print(elicit).await;
+    server.print(sample).await;
+    let (first, second) = (session.asked().await.expect("a request"), session.asked().await.expect("a request"));
+    let sent = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["params"].clone();
+    assert_eq!(first.what, Asked::Elicit(sent(elicit)));
+    let Asked::Elicit(params) = &first.what else { return };
+    assert_eq!(
+        params["requestedSchema"]["properties"].to_string(),
+        r#"{"z":{"type":"string","x":1},"a":{"type":"boolean"}}"#
+    );
+    assert_eq!(second.what, Asked::Sample(sent(sample)));
+    second.answer_with(std::future::ready(Err(Refusal::unwanted("no")))).await;
+    assert_eq!(server.line().await, json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -1, "message": "no"}}));
+    first.answer_with(std::future::ready(Ok(json!({"action": "accept", "content": {"z": "x"}})))).await;
+    let given = json!({"action": "accept", "content": {"z": "x"}});
+    assert_eq!(server.line().await, json!({"jsonrpc": "2.0", "id": 1, "result": given}));
+}
+
+#[tokio::test]
+async fn a_flood_of_questions_is_refused_and_a_question_that_is_not_wanted_is_dropped() {
+    let (session, mut server) = answering().await;
+    for id in 0..20 {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {"message": "x",
+            "requestedSchema": {"type": "object", "properties": {}}}});
+        server.print(&request.to_string()).await;
+    }
+    for _ in 0..4 {
+        let refused = server.line().await;
+        assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    }
+    let ask = session.asked().await.expect("a request");
+    server.tell("notifications/cancelled", json!({"requestId": 0, "reason": "never mind"})).await;
+    // It would never end by itself.
+    ask.answer_with(std::future::pending()).await;
+}
+
+#[tokio::test]
+async fn pages_to_visit_first_are_known_and_prompts_are_listed_and_given() {
+    let (session, mut server, _told) = connected().await;
+    let play = async {
+        let (id, _) = server.asked("tools/call").await;
+        let page = json!({"mode": "url", "elicitationId": "1", "url": "https://a.example/x", "message": "Sign in."});
+        let error = json!({"code": -32042, "message": "first", "data": {"elicitations": [page]}});
+        server.print(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()).await;
+        let (id, _) = server.asked("prompts/list").await;
+        server.answer(&id, json!({"prompts": [{"name": "a"}, 7], "nextCursor": "2"})).await;
+        let (id, params) = server.asked("prompts/list").await;
+        assert_eq!(params["cursor"], "2");
+        server
+            .answer(
+                &id,
+                json!({"prompts": [{"name": "a"}, {"name": "b", "arguments": [{"name": "x", "required": true}]}]}),
+            )
+            .await;
+        let (id, params) = server.asked("prompts/get").await;
+        assert_eq!((&params["name"], &params["arguments"]), (&json!("b"), &json!({"x": "y"})));
+        server.answer(&id, json!({"messages": []})).await;
+    };
+    let ask = async {
+        let running = session.call("a", object(&json!({}))).await.expect("sent");
+        let failure = running.answer(forever, forever(), |_| {}).await.expect_err("it is refused");
+        assert!(matches!(&failure, Failure::NeedsPages(pages) if pages[0].host == "a.example"), "{failure}");
+        let (prompts, strange) = session.prompts().await.expect("a list");
+        assert_eq!(prompts.iter().map(|prompt| prompt.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(strange, ["a prompt without a name"]);
+        assert_eq!(session.prompt("b", object(&json!({"x": "y"}))).await, Ok(json!({"messages": []})));
+    };
+    tokio::join!(ask, play);
 }

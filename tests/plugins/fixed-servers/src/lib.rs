@@ -8,8 +8,9 @@ use std::{
 };
 
 use atoll_plugin::{
-    Error, Exported as _, Extension, ToolInfo, ToolOutput, export_extension, extension::StartReason, log, next_chunk,
-    process, spawn_local, table, tools,
+    Error, Exported as _, Extension, ToolInfo, ToolOutput, export_extension,
+    extension::StartReason,
+    log, next_chunk, process, spawn_local, table, tools,
     types::{Subscription, Tool},
 };
 use futures::channel::oneshot;
@@ -53,7 +54,7 @@ impl Server {
                 let own = tool["name"].as_str().unwrap_or_default();
                 let name = format!("{name}_{own}");
                 let description = tool["description"].as_str().unwrap_or_default();
-                wanted.push(ToolInfo::new(&name, description).parameters(&tool["inputSchema"]).into());
+                wanted.push(ToolInfo::new(&name, description).parameters(&tool["inputSchema"]).into_tool());
                 found.push((name, (Rc::clone(&server), own.to_owned())));
             }
             match page["nextCursor"].as_str() {

@@ -11,6 +11,7 @@ mod engines;
 mod extension_life;
 mod extensions;
 mod in_process;
+mod mcp;
 mod model_server;
 mod processes;
 mod tools;
@@ -77,15 +78,18 @@ enum Group {
     Extensions,
     /// Scripts that call tools.
     Codemode,
+    /// MCP servers.
+    Mcp,
 }
 
 impl Group {
-    const ALL: [(&str, Self); 5] = [
+    const ALL: [(&str, Self); 6] = [
         ("start", Self::Start),
         ("calls", Self::Calls),
         ("files", Self::Files),
         ("extensions", Self::Extensions),
         ("codemode", Self::Codemode),
+        ("mcp", Self::Mcp),
     ];
 
     /// Reads names with commas between them.
@@ -155,6 +159,9 @@ fn run() -> anyhow::Result<bool> {
     }
     if options.wants_processes(Group::Codemode) {
         figures.extend(codemode::processes(&atoll()?, quick)?);
+    }
+    if options.wants_processes(Group::Mcp) {
+        figures.extend(mcp::measure(&atoll()?, quick)?);
     }
     let files = options.wants_processes(Group::Files).then(|| tools::processes(&atoll()?, quick)).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -2,7 +2,7 @@
 //! `ATOLL_BENCH_PI` names its program (several words are program and first arguments), or `pi` is on the PATH.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Instant,
 };
@@ -145,7 +145,17 @@ impl Home {
             .env_remove("ATOLL_HOME");
     }
 
-    fn new(server: &ModelServer) -> anyhow::Result<Self> {
+    /// Where the program keeps what is the user's.
+    pub(crate) fn atoll(&self) -> PathBuf {
+        self.folder.path().join(".atoll")
+    }
+
+    /// A folder to work in, of one that knows a server.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    pub(crate) fn new(server: &ModelServer) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let models = format!(
             "{{\"providers\":{{\"mock\":{{\"baseUrl\":\"http://127.0.0.1:{}/v1\",\"api\":\"openai-completions\",\"apiKey\":\"x\",\"models\":[{{\"id\":\"m\"}}]}}}}}}",

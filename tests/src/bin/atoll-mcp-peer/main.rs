@@ -3,7 +3,8 @@
 //!
 //! `--log FILE` appends each message that arrives, `--pid FILE` each process id. `--silent` never answers, `--die` ends at
 //! once, `--junk` prints other things between messages, `--deaf` goes on after the end of its input, `--tools N` has N more
-//! tools, `--clash` has tools whose names look the same.
+//! tools, `--clash` has tools whose names look the same, `--more` has resources, prompts, and tools that ask the client and
+//! give other things than text: see `more.rs`.
 
 #![allow(
     clippy::print_stdout,
@@ -11,6 +12,8 @@
     clippy::expect_used,
     reason = "it speaks by printing, and a test sees it fail"
 )]
+
+mod more;
 
 use std::{
     fs::{File, OpenOptions},
@@ -30,6 +33,7 @@ struct Options {
     junk: bool,
     deaf: bool,
     clash: bool,
+    more: bool,
     tools: usize,
 }
 
@@ -45,6 +49,7 @@ fn options() -> Options {
             "--junk" => options.junk = true,
             "--deaf" => options.deaf = true,
             "--clash" => options.clash = true,
+            "--more" => options.more = true,
             "--tools" => options.tools = arguments.next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             other => eprintln!("unknown option {other}"),
         }
@@ -71,11 +76,12 @@ fn text(text: impl Into<String>) -> Value {
     json!({"content": [{"type": "text", "text": text.into()}], "isError": false})
 }
 
+fn tool(name: &str, description: &str, properties: Value) -> Value {
+    json!({"name": name, "description": description,
+           "inputSchema": {"type": "object", "properties": properties}})
+}
+
 fn tools(options: &Options, has_later: bool) -> Vec<Value> {
-    let tool = |name: &str, description: &str, properties: Value| {
-        json!({"name": name, "description": description,
-               "inputSchema": {"type": "object", "properties": properties}})
-    };
     let mut all = vec![
         tool("echo", "Gives back a value.", json!({"value": {"type": "string"}})),
         tool("slow", "Takes its time.", json!({"ms": {"type": "integer"}, "steps": {"type": "integer"}})),
@@ -97,6 +103,9 @@ fn tools(options: &Options, has_later: bool) -> Vec<Value> {
     if options.clash {
         all.push(tool("a-b", "One.", json!({})));
         all.push(tool("a_b", "Another.", json!({})));
+    }
+    if options.more {
+        all.extend(more::tools());
     }
     all.extend((0..options.tools).map(|at| tool(&format!("more_{at}"), "One of many.", json!({}))));
     all
@@ -153,6 +162,7 @@ fn main() {
     }
     let log = options.log.as_deref().map(open);
     let has_later = Arc::new(Mutex::new(false));
+    let more = Arc::new(more::More::default());
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         if let Some(mut log) = log.as_ref() {
@@ -160,6 +170,13 @@ fn main() {
         }
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         let (id, params) = (message["id"].clone(), message["params"].clone());
+        if message["method"].is_null() {
+            more.answered(message);
+            continue;
+        }
+        if options.more {
+            more.hear(&message);
+        }
         if options.silent || id.is_null() {
             continue;
         }
@@ -169,7 +186,7 @@ fn main() {
         match message["method"].as_str() {
             Some("initialize") => answer(
                 &id,
-                &json!({"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {"listChanged": true}},
+                &json!({"protocolVersion": params["protocolVersion"], "capabilities": more::capabilities(options.more),
                     "serverInfo": {"name": "peer", "version": "1"}, "instructions": "Ask it to echo."}),
             ),
             Some("tools/list") => {
@@ -186,10 +203,27 @@ fn main() {
                 say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
                 answer(&id, &text("changed"));
             }
+            Some("tools/call") if params["name"] == "change_many" => {
+                for _ in 0..params["arguments"]["times"].as_u64().unwrap_or_default() {
+                    let mut has_later = has_later.lock().unwrap_or_else(PoisonError::into_inner);
+                    *has_later = !*has_later;
+                    say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                }
+                answer(&id, &text("changed"));
+            }
+            Some("tools/call") if options.more && more::is_one(&params) => {
+                let more = Arc::clone(&more);
+                std::thread::spawn(move || more.call(&id, &params));
+            }
             Some("tools/call") => {
                 std::thread::spawn(move || call(&id, &params));
             }
             Some("ping") => answer(&id, &json!({})),
+            Some(method) if options.more && more.gives(method, &params).is_some() => {
+                if let Some(given) = more.gives(method, &params) {
+                    answer(&id, &given);
+                }
+            }
             _ => say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "not here"}})),
         }
     }

@@ -1,0 +1,67 @@
+//! Requests over the host's network.
+
+use std::time::Duration;
+
+use atoll_mcp_client::net::{Body, Net, Request, Response, Unreachable};
+use atoll_plugin::{Error, FutureReader, StreamReader, clock, http, next_chunk};
+use futures::future::LocalBoxFuture;
+
+/// How much of a body is read at once.
+const READ: usize = 64 * 1024;
+
+/// The host's network and clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Imports;
+
+/// A body as it comes.
+struct Stream {
+    bytes: StreamReader<u8>,
+    /// Says whether it is whole, once it has ended.
+    done: Option<FutureReader<Result<(), Error>>>,
+}
+
+impl Body for Stream {
+    fn next(&mut self) -> LocalBoxFuture<'_, Option<Result<Vec<u8>, String>>> {
+        Box::pin(async {
+            if let Some(bytes) = next_chunk(&mut self.bytes, READ).await {
+                return Some(Ok(bytes));
+            }
+            let done = self.done.take()?;
+            done.await.err().map(|error| Err(error.message()))
+        })
+    }
+}
+
+impl Net for Imports {
+    fn fetch(&self, request: Request) -> LocalBoxFuture<'_, Result<Response, Unreachable>> {
+        Box::pin(async move {
+            let header = |(name, value): (String, String)| http::Header { name, value };
+            let sent = http::fetch(http::Request {
+                method: request.method.to_owned(),
+                url: request.url,
+                headers: request.headers.into_iter().map(header).collect(),
+                body: request.body.map_or(http::Body::Empty, http::Body::Bytes),
+                timeout_ms: request.timeout.map(milliseconds),
+                idle_timeout_ms: None,
+                max_redirects: request.redirects,
+            });
+            let response = sent.await.map_err(|error| Unreachable {
+                is_passing: matches!(error, Error::Unavailable(_) | Error::Timeout(_)),
+                why: error.message(),
+            })?;
+            Ok(Response {
+                status: response.status,
+                headers: response.headers.into_iter().map(|header| (header.name, header.value)).collect(),
+                body: Box::new(Stream { bytes: response.body, done: Some(response.done) }),
+            })
+        })
+    }
+
+    fn sleep(&self, time: Duration) -> LocalBoxFuture<'static, ()> {
+        Box::pin(clock::sleep(milliseconds(time)))
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,114 @@
+//! What servers offer, where each of it goes: tools and resources into the table, prompts among the commands, and all of it to
+//! what is kept for the next session.
+
+use std::{cell::OnceCell, rc::Rc};
+
+use atoll_mcp_client::session::{ServerTool, Session};
+use atoll_mcp_connection::{Catalog, Met, server::Server};
+use atoll_plugin::{log, types::Subscription};
+use futures::{FutureExt as _, future::LocalBoxFuture};
+
+use crate::{kept::Known, prompts::Prompts, registry::Registry, resources::Resources};
+
+/// What servers offer.
+pub(crate) struct Offers {
+    /// Their tools.
+    pub(crate) registry: Registry,
+    /// Their resources.
+    pub(crate) resources: Resources,
+    /// Their prompts.
+    pub(crate) prompts: Prompts,
+    /// All of it, from one session to the next.
+    pub(crate) known: Rc<Known>,
+    /// The servers.
+    servers: OnceCell<Vec<Rc<Server>>>,
+}
+
+impl Offers {
+    /// Nothing yet, beside what else the extension wants.
+    pub(crate) fn beside(others: Subscription) -> Self {
+        Self {
+            registry: Registry::default(),
+            resources: Resources::default(),
+            prompts: Prompts::beside(others),
+            known: Rc::default(),
+            servers: OnceCell::new(),
+        }
+    }
+
+    /// Offers what these servers had when they were last there. They are told from here on.
+    pub(crate) async fn remember(&self, servers: &[Rc<Server>]) {
+        let servers = self.servers.get_or_init(|| servers.to_vec());
+        self.known.read(servers).await;
+        for server in servers {
+            let Some(kept) = self.known.of(&server.name) else {
+                Registry::coming(&server.name);
+                continue;
+            };
+            server.remember(kept.instructions.clone());
+            // What can not be had is said once the server is there.
+            self.registry.have(server, kept.instructions.as_deref(), kept.tools).await;
+            self.resources.note(server, kept.has_resources, servers).await;
+            self.prompts.have(&server.name, kept.prompts).await;
+        }
+    }
+
+    /// Whether it is known what the server has: by itself, or from before.
+    pub(crate) fn knows(&self, server: &str) -> bool {
+        self.known.has(server)
+    }
+
+    fn servers(&self) -> &[Rc<Server>] {
+        self.servers.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    async fn look(&self, server: &Server, session: &Session, what: Met) {
+        let (_, has_resources, has_prompts) = session.has();
+        if what == Met::All {
+            self.resources.note(server, has_resources, self.servers()).await;
+            self.known.change(&server.name, |kept| kept.has_resources = has_resources);
+        }
+        if what == Met::Resources {
+            return;
+        }
+        let prompts = match has_prompts {
+            true => session.prompts().await,
+            false => Ok((Vec::new(), Vec::new())),
+        };
+        match prompts {
+            Ok((prompts, strange)) => {
+                for why in strange {
+                    log::write(log::Level::Warn, &format!("the server {}: {why}", server.name));
+                }
+                self.known.change(&server.name, |kept| kept.prompts.clone_from(&prompts));
+                self.prompts.have(&server.name, prompts).await;
+            }
+            Err(failure) => {
+                log::write(log::Level::Warn, &format!("the server {}: its prompts: {failure}", server.name));
+            }
+        }
+    }
+}
+
+impl Catalog for Offers {
+    fn put<'a>(
+        &'a self,
+        server: &'a Server,
+        instructions: Option<&'a str>,
+        tools: Vec<ServerTool>,
+    ) -> LocalBoxFuture<'a, Vec<String>> {
+        self.known.change(&server.name, |kept| {
+            kept.tools.clone_from(&tools);
+            kept.instructions = instructions.map(str::to_owned);
+        });
+        self.registry.have(server, instructions, tools).boxed_local()
+    }
+
+    fn met<'a>(&'a self, server: &'a Server, session: &'a Session, what: Met) -> LocalBoxFuture<'a, ()> {
+        self.look(server, session, what).boxed_local()
+    }
+
+    fn settled(&self, server: &str) {
+        Registry::settled(server);
+    }
+}
