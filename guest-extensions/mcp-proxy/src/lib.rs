@@ -99,6 +99,7 @@ impl Extension for Proxy {
                 Err(Stale::Changed | Stale::Old) => true,
             };
             let one = Rc::new(One::new(server.clone(), begins, shared.settings.check_ms, drive.clone()));
+            shared.tells(&one);
             all.push(one);
         }
         shared.settle().await;

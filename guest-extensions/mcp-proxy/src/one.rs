@@ -32,7 +32,7 @@ pub(crate) struct One {
     /// Told when there is something new for who minds it.
     stirred: Notify,
     /// All that there is to know of a connection is known; or there is none.
-    settled: watch::Sender<bool>,
+    pub(crate) settled: Rc<watch::Sender<bool>>,
 }
 
 /// Milliseconds since some point.
@@ -46,7 +46,7 @@ impl One {
         let life = Life::new(proxied.lifecycle, proxied.idle_ms, check_ms);
         let (name, entry) = (proxied.name.clone(), proxied.entry.clone());
         let server = if at_once { Server::new(name, entry, drive) } else { Server::resting(name, entry, drive) };
-        let (life, settled) = (RefCell::new(life), watch::channel(!at_once).0);
+        let (life, settled) = (RefCell::new(life), Rc::new(watch::channel(!at_once).0));
         Self { proxied, server: Rc::new(server), life, stirred: Notify::new(), settled }
     }
 
@@ -117,7 +117,6 @@ impl One {
                 State::Connected(_) if !was_there => {
                     was_there = true;
                     self.life.borrow_mut().came(now());
-                    self.settled.send_replace(true);
                 }
                 State::Connected(_) => {}
                 State::Connecting => {

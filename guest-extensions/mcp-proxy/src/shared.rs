@@ -11,6 +11,7 @@ use atoll_mcp_connection::{Catalog as Listener, Met, server::Server, shown};
 use atoll_plugin::{Content, Error, ToolOutput, clock, log, progress, store, tools as export};
 use futures::{FutureExt as _, future::LocalBoxFuture};
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 
 use crate::{
     answers::{self, Standing},
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     /// What was listed last of each server, with its name.
     listed: RefCell<HashMap<String, Kept>>,
     tools: Tools,
+    /// Told, by server, once all is known of it.
+    settling: RefCell<HashMap<String, Rc<watch::Sender<bool>>>>,
     /// The table is not changed any more.
     frozen: Cell<bool>,
 }
@@ -46,7 +49,12 @@ impl Shared {
     pub(crate) fn new(servers: Vec<Proxied>, settings: Settings, others: HashSet<String>) -> Self {
         let catalog = RefCell::new(Catalog::new(servers.iter().map(|server| server.name.clone())));
         let (listed, tools, frozen) = (RefCell::default(), Tools::default(), Cell::new(false));
-        Self { servers, settings, others, catalog, listed, tools, frozen }
+        Self { servers, settings, others, catalog, listed, tools, settling: RefCell::default(), frozen }
+    }
+
+    /// Tells this one once all is known of its server.
+    pub(crate) fn tells(&self, one: &One) {
+        self.settling.borrow_mut().insert(one.proxied.name.clone(), Rc::clone(&one.settled));
     }
 
     /// Whether there was no session before this one.
@@ -308,6 +316,7 @@ impl Listener for Shared {
 
     fn met<'a>(&'a self, server: &'a Server, session: &'a Session, what: Met) -> LocalBoxFuture<'a, ()> {
         let meeting = async move {
+            let _settles = Settles(self.settling.borrow().get(&server.name).cloned());
             let Some(proxied) = self.proxied(&server.name).filter(|proxied| proxied.resources) else { return };
             if what == Met::Prompts {
                 return;
@@ -323,6 +332,17 @@ impl Listener for Shared {
     }
 
     fn settled(&self, _: &str) {}
+}
+
+/// Says that all is known of a server, however looking at it ends.
+struct Settles(Option<Rc<watch::Sender<bool>>>);
+
+impl Drop for Settles {
+    fn drop(&mut self) {
+        if let Some(settled) = &self.0 {
+            settled.send_replace(true);
+        }
+    }
 }
 
 /// All resources of a server, as many as there may be.
