@@ -262,7 +262,8 @@ fn without_a_grant_of_them_one_that_adds_providers_or_servers_is_not_loaded() {
         let others = ["providers", "servers"].into_iter().filter(|other| *other != capability);
         let flags: String = others.map(|other| format!("{other} = {{}}\n")).collect();
         let rest = "files = [{ root = \"$workspace\" }]\nprocess = [{ program = \"sh\" }]\n\
-                    secrets = [{ name = \"shown/*\", reveal = true }]";
+                    secrets = [{ name = \"shown/*\", reveal = true }]\n\
+                    config = [{ file = \"puppet.json\" }]";
         sandbox.home_file("grants.toml", sandbox.grants().replace("all = true", &format!("{flags}{rest}")));
         let refused = sandbox.scripted(&no_call()).args(named).arg("go").run().code(3);
         assert!(refused.stderr.contains(&format!("--{capability}")), "{}", refused.stderr);

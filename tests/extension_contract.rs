@@ -90,6 +90,7 @@ const SESSION: &str = "every_function_of_the_session_can_be_called";
 const FACTS: &str = "the_session_is_described_as_it_is";
 const TABLE: &str = "tools_are_listed_found_described_switched_and_withdrawn";
 const STORE: &str = "what_is_kept_is_listed_and_forgotten";
+const CONFIG: &str = "files_of_configuration_are_read_written_and_filled_in";
 const TIME: &str = "time_and_the_shell_are_those_of_the_host";
 const DIALOGS: &str = "dialogs_are_plain_prompts_at_a_terminal";
 const SCRIPTS_DIALOGS: &str = "dialogs_of_a_script_are_answered_by_the_person";
@@ -170,6 +171,11 @@ const FUNCTIONS: &[(&str, Shown, Shown)] = &[
         By("off()", "a_script_wants_other_events_from_when_it_says_so"),
     ),
     (
+        "host.print",
+        By("\"print\"", "what_a_command_prints_is_on_standard_output_and_nowhere_among_events"),
+        By("atoll.print(", ADDITIONS),
+    ),
+    (
         "source.files",
         By("index.ts", "a_script_may_consist_of_files_and_lie_in_a_folder"),
         By("index.ts", "a_script_may_consist_of_files_and_lie_in_a_folder"),
@@ -207,6 +213,14 @@ const FUNCTIONS: &[(&str, Shown, Shown)] = &[
     ("store.set", By("\"keep\"", STORE), By("atoll.store.set(", SESSION)),
     ("store.remove", By("\"forget\"", STORE), By("atoll.store.delete(", SESSION)),
     ("store.keys", By("\"keys\"", STORE), By("atoll.store.keys(", SESSION)),
+    (
+        "store.lock",
+        By("\"locked\"", "a_lock_is_held_by_one_instance_of_all_processes_and_not_lost_with_its_holder"),
+        By("atoll.store.lock(", ADDITIONS),
+    ),
+    ("config.read", By("\"readConfig\"", CONFIG), By("atoll.config.read(", ADDITIONS)),
+    ("config.write", By("\"writeConfig\"", CONFIG), By("atoll.config.write(", ADDITIONS)),
+    ("config.resolve", By("\"resolve\"", CONFIG), By("atoll.config.resolve(", ADDITIONS)),
     (
         "secrets.available",
         By("\"secrets\"", "what_is_not_granted_or_not_asked_for_is_not_revealed_listed_or_kept"),
@@ -321,6 +335,11 @@ const FUNCTIONS: &[(&str, Shown, Shown)] = &[
     ("servers.register", By("\"server\"", SERVERS), By("atoll.registerMcpServer(", ADDITIONS)),
     ("servers.unregister", By("\"dropServer\"", SERVERS), By("atoll.unregisterMcpServer(", ADDITIONS)),
     ("servers.list", By("\"servers\"", SERVERS), By("atoll.getMcpServers(", ADDITIONS)),
+    (
+        "servers.permit",
+        By("\"permit\"", "whoever_connects_to_servers_learns_whether_their_owner_may_reach_them"),
+        By("atoll.permitMcpServer(", ADDITIONS),
+    ),
 ];
 
 /// Interfaces that others than extensions export, and the one that only has types.

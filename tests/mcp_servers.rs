@@ -7,12 +7,18 @@ use serde_json::{Value, json};
 
 use crate::common::{mcp::Place, skipped, text_of};
 
+/// Where the servers are, if they are there.
+pub(crate) fn folder(test: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("ATOLL_MCP_SERVERS_DIR").map(PathBuf::from);
+    if folder.is_none() {
+        skipped(&format!("{test}: ATOLL_MCP_SERVERS_DIR is not set"));
+    }
+    folder
+}
+
 /// A place with servers, each by its name and with these arguments; none where they are not there.
 fn place(test: &str, servers: &[(&str, &[&str])]) -> Option<Place> {
-    let Some(folder) = std::env::var_os("ATOLL_MCP_SERVERS_DIR").map(PathBuf::from) else {
-        skipped(&format!("{test}: ATOLL_MCP_SERVERS_DIR is not set"));
-        return None;
-    };
+    let folder = folder(test)?;
     let entry = |(name, arguments): &(&str, &[&str])| {
         let program = folder.join("node_modules/.bin").join(format!("mcp-server-{name}"));
         let arguments = arguments.iter().map(|argument| json!(argument));

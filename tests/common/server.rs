@@ -132,35 +132,47 @@ impl Reply {
     }
 }
 
-/// The server. Requests beyond the last reply get a 500.
+/// What says how a request is answered, by its number.
+type Answering = Arc<dyn Fn(usize, &Request) -> Reply + Send + Sync>;
+
+/// The server.
 pub(crate) struct Server {
     port: u16,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
+    /// One that gives these replies, one after the other. Requests beyond the last get a 500.
     pub(crate) fn start(replies: Vec<Reply>) -> Self {
+        let replies: Mutex<Vec<Option<Reply>>> = Mutex::new(replies.into_iter().map(Some).collect());
+        Self::answering(move |number, _| {
+            let reply = replies.lock().unwrap().get_mut(number).and_then(Option::take);
+            reply.unwrap_or_else(|| Reply::status(500, &[], "no reply left"))
+        })
+    }
+
+    /// One that answers each request by what it is.
+    pub(crate) fn answering(answer: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let kept = Arc::clone(&requests);
-        let replies: Arc<Mutex<Vec<Option<Reply>>>> = Arc::new(Mutex::new(replies.into_iter().map(Some).collect()));
+        let answer: Answering = Arc::new(answer);
         // Ends with the test process; an idle listener costs nothing.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
-                let (kept, replies) = (Arc::clone(&kept), Arc::clone(&replies));
+                let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
                 std::thread::spawn(move || {
                     stream.set_nodelay(true).unwrap();
                     stream.set_read_timeout(Some(PATIENCE)).unwrap();
                     let Some(request) = receive(&mut stream) else { return };
                     let number = {
                         let mut requests = kept.lock().unwrap();
-                        requests.push(request);
+                        requests.push(request.clone());
                         requests.len() - 1
                     };
-                    let reply = replies.lock().unwrap().get_mut(number).and_then(Option::take);
-                    play(&mut stream, reply.unwrap_or_else(|| Reply::status(500, &[], "no reply left")));
+                    play(&mut stream, answer(number, &request));
                 });
             }
         });

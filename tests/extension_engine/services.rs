@@ -282,6 +282,7 @@ impl Ui for Part {
     fn editor(&self, _: &Who, _: String, _: String) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async { Ok(None) })
     }
+    fn print(&self, _: &Who, _: String) {}
     fn notify(&self, _: &Who, _: String, _: Tone) {}
     fn set_status(&self, _: &Who, _: Option<String>) {}
 }

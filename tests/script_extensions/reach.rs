@@ -310,6 +310,7 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
     let server = Server::start(vec![Reply::text("from the added one")]);
     let http = format!("[[http]]\norigin = '{}'\nmethods = ['POST']\nreason = 'r'\n", server.origin());
     let wants = "[models]\nreason = 'r'\n[providers]\nreason = 'r'\n[servers]\nreason = 'r'\n\
+        [[config]]\nfile = 'script.json'\nreason = 'r'\n\
         [[secrets]]\nname = 'shown/*'\nreveal = true\nreason = 'r'\n[[secrets]]\nname = 'kept/*'\nreason = 'r'\n";
     let sandbox = granted(&format!("{wants}{http}"));
     let secrets = sandbox.home_file("secrets.json", json!({"kept/key": CANARY, "other": CANARY}).to_string());
@@ -336,6 +337,18 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
         (code("atoll.secrets.reveal('kept/key')"), json!("denied")),
         (code("atoll.secrets.reveal('other')"), json!("denied")),
         (code("atoll.secrets.save('other', 'x')"), json!("denied")),
+        (code("atoll.config.read('script.json')"), json!([])),
+        (code("atoll.config.write('script.json', '[\"${SCRIPT:-of a script}\"]').then(d => d.place)"), json!("user")),
+        (code("atoll.config.write('script.json', '')"), json!("stale")),
+        (code("atoll.config.read('script.json').then(all => all.map(d => d.trusted))"), json!([true])),
+        (code("atoll.config.resolve('script.json', '${SCRIPT:-of a script}')"), json!("of a script")),
+        (code("atoll.config.resolve('script.json', '$PATH')"), json!("denied")),
+        (code("atoll.config.read('settings.json')"), json!("denied")),
+        (code("atoll.permitMcpServer('files', {program: 'sh'})"), json!("denied")),
+        ("const free = await atoll.store.lock('k'); \
+          const late = await Promise.race([atoll.store.lock('k', {signal: AbortSignal.timeout(50)}).catch(() => 'held'), new Promise(() => {})]); \
+          free(); (await atoll.store.lock('k'))(); return late".to_owned(), json!("held")),
+        (code("atoll.print('said by a script')"), json!("done")),
         (code("atoll.complete({model: 'added/m', prompt: 'p'}).then(a => a.text)"), json!("from the added one")),
         (code("atoll.unregisterProvider('added')"), json!("done")),
     ];
@@ -345,6 +358,7 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
         assert_eq!(gave, expected, "{code}\n{run:#?}");
     }
     assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
+    assert!(run.stdout.contains("said by a script\n"), "{run:#?}");
     // Who did not ask for them has none of them.
     let sandbox = Sandbox::new();
     let denied =

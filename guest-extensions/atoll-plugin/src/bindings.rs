@@ -51,6 +51,7 @@ macro_rules! kind {
                     "atoll:plugin/process@0.1.0": ::atoll_plugin::process,
                     "atoll:plugin/listener@0.1.0": ::atoll_plugin::listener,
                     "atoll:plugin/store@0.1.0": ::atoll_plugin::store,
+                    "atoll:plugin/config@0.1.0": ::atoll_plugin::config,
                     "atoll:plugin/secrets@0.1.0": ::atoll_plugin::secrets,
                     "atoll:plugin/table@0.1.0": ::atoll_plugin::table,
                     "atoll:plugin/session@0.1.0": ::atoll_plugin::session,

@@ -105,8 +105,8 @@ mod stream;
 pub mod tool;
 
 pub use bindings::capabilities::atoll::plugin::{
-    bus, clock, files, host, http, listener, log, models, process, progress, providers, secrets, servers, session,
-    source, store, table, types, ui, workers,
+    bus, clock, config, files, host, http, listener, log, models, process, progress, providers, secrets, servers,
+    session, source, store, table, types, ui, workers,
 };
 pub use bindings::capabilities::{wit_future, wit_stream};
 pub use extension_type::{EventId, Exported, Extension};

@@ -15,6 +15,7 @@ pub mod http;
 pub mod mentions;
 pub mod names;
 pub mod net;
+pub mod oauth;
 pub mod prompt;
 pub mod result;
 pub mod sampling;

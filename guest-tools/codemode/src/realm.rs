@@ -2,7 +2,7 @@
 //!
 //! [`warm`] may be called long before that, and what it makes kept as a picture of memory for many instances. So nothing in
 //! here may be about one script or one moment: no clock, no random number, no deadline, no handle of the host, nothing of the
-//! environment. All that is made for each script, in `run.rs`. The engine is never taken down: its instance is.
+//! environment. All that is made for each script, in `run`. The engine is never taken down: its instance is.
 
 use std::cell::{OnceCell, RefCell};
 use std::mem::ManuallyDrop;

@@ -7,6 +7,7 @@
 mod ends;
 mod engine;
 mod error;
+mod gaps;
 mod globals;
 mod host;
 mod place;

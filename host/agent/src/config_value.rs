@@ -1,5 +1,6 @@
 //! Values in configuration files that name where the real value is: `!command`, or text with `$NAME`, `${NAME}`,
-//! `$$` for a dollar sign and `$!` for an exclamation mark.
+//! `$$` for a dollar sign and `$!` for an exclamation mark. `${env:NAME}` is `${NAME}`, and `${NAME:-TEXT}` is the text
+//! where the variable is not set.
 
 use std::{
     io::Read as _,
@@ -60,11 +61,16 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Strin
                 Some(found) => found,
                 None => after.split_at(after.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count()),
             };
+            let name = name.strip_prefix("env:").unwrap_or(name);
+            let (name, default) = match name.split_once(":-") {
+                Some((name, default)) => (name, Some(default)),
+                None => (name, None),
+            };
             if name.is_empty() {
                 value.push('$');
             } else {
-                match variable(name).filter(|value| !value.is_empty()) {
-                    Some(found) => value.push_str(&found),
+                match variable(name).filter(|value| !value.is_empty()).as_deref().or(default) {
+                    Some(found) => value.push_str(found),
                     None => return Err(format!("the environment variable {name} is not set")),
                 }
             }
@@ -149,6 +155,9 @@ mod tests {
             ("$!x", "!x"),
             ("100$", "100$"),
             ("$-", "$-"),
+            ("${env:KEY}", "secret"),
+            ("a${NOPE:-b:-c}${EMPTY:-}${KEY:-d}", "ab:-csecret"),
+            ("${env:NOPE:-b}", "b"),
         ] {
             assert_eq!(value(text).as_deref(), Ok(expected), "{text}");
         }

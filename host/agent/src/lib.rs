@@ -4,6 +4,7 @@
 //! `atoll-table`, and is tested without any sandbox.
 
 pub mod answer;
+pub mod config_files;
 pub mod config_value;
 pub mod context_files;
 pub mod conversation;

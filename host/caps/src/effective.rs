@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use crate::config_file::ConfigFile;
 use crate::denied::{Denied, Offer};
 use crate::env_pattern::{self, EnvPattern};
 use crate::manifest::{Manifest, PluginName};
@@ -10,8 +11,8 @@ use crate::origin::Origin;
 use crate::origin_pattern::OriginPattern;
 use crate::path_pattern::{Access, RootPattern, RootVars, normalised};
 use crate::scope::Capability;
-use crate::text::shell_word;
-use crate::wants::{FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants};
+use crate::text::{printable, shell_word};
+use crate::wants::{ConfigWant, FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants};
 
 /// What a plugin may really do. Each question is put to the manifest and to the grant, and both have to agree, so
 /// that neither can widen the other.
@@ -160,6 +161,7 @@ impl Effective {
             Capability::Http => ("--http", "<origin>[:<METHOD>]"),
             Capability::Process => ("--process", "<program>"),
             Capability::Secrets => ("--secret", "<name>"),
+            Capability::Config => ("--config", "<file>"),
             flag => {
                 let missing = if self.wanted.has(flag) { Missing::Grant } else { Missing::Manifest };
                 let way = WayOut {
@@ -396,6 +398,27 @@ impl Effective {
         let reason = asked.next().map(|want| want.reason.clone()).unwrap_or_default();
         let wants = Wants { secrets: vec![want], ..Wants::default() };
         Err(self.denied(Capability::Secrets, name.to_owned(), missing, WayOut { wants, flag, table, reason }))
+    }
+
+    /// Checks a file of configuration, by its name.
+    pub fn check_config(&self, file: &str) -> Result<(), Denied> {
+        let file = match ConfigFile::parse(file) {
+            Ok(file) => file,
+            Err(error) => {
+                let hint = format!("no grant can name this file: {}", error.reason);
+                return Err(self.denied_with(Capability::Config, printable(file), hint));
+            }
+        };
+        let allowing = |wants: &Wants| wants.config.iter().find(|want| want.file.matches(&file)).cloned();
+        let Some(missing) = self.side_without(|wants| allowing(wants).is_some()) else {
+            return Ok(());
+        };
+        let flag = format!("--config {}", shell_word(file.as_str()));
+        let table = format!("`[[config]]` with `file = {}`", toml_text(&file));
+        let reason = allowing(&self.wanted).map(|want| want.reason).unwrap_or_default();
+        let target = file.to_string();
+        let wants = Wants { config: vec![ConfigWant { file, reason: String::new() }], ..Wants::default() };
+        Err(self.denied(Capability::Config, target, missing, WayOut { wants, flag, table, reason }))
     }
 
     /// The side that does not allow it; `None` if both do.

@@ -1,12 +1,13 @@
 //! Grants as arguments of `atoll plugin grant`: read from there, and written in denials.
 
 use crate::command_pattern::{CommandPattern, ENV, ProgramPattern};
+use crate::config_file::ConfigFile;
 use crate::env_pattern::EnvPattern;
 use crate::origin_pattern::OriginPattern;
 use crate::path_pattern::{Access, RootPattern};
 use crate::pattern_error::PatternError;
 use crate::secret_pattern::SecretPattern;
-use crate::wants::{FilesWant, HttpWant, Methods, ProcessWant, SecretWant};
+use crate::wants::{ConfigWant, FilesWant, HttpWant, Methods, ProcessWant, SecretWant};
 
 impl FilesWant {
     /// Reads `ROOT[:read|:read-write]`, the value of `--files`. Without a mode: `read`.
@@ -112,6 +113,18 @@ impl SecretWant {
     }
 }
 
+impl ConfigWant {
+    /// Reads `FILE`, the value of `--config`.
+    pub fn from_argument(text: &str) -> Result<Self, PatternError> {
+        Ok(Self { file: ConfigFile::parse(text)?, reason: String::new() })
+    }
+
+    /// Writes what [`ConfigWant::from_argument`] reads.
+    pub fn to_argument(&self) -> String {
+        self.file.to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +195,7 @@ mod tests {
             let _ = HttpWant::from_argument(&text);
             let _ = ProcessWant::from_argument(&text);
             let _ = SecretWant::from_argument(&text);
+            let _ = ConfigWant::from_argument(&text);
         }
     }
 }

@@ -25,6 +25,7 @@ fn wants() -> Wants {
             reason: "asks \"git\"".into(),
         }],
         secrets: vec![SecretWant::from_argument("KEY:reveal").unwrap()],
+        config: vec![crate::ConfigWant::from_argument("mcp.json").unwrap()],
         flags: [(Capability::Store, String::new()), (Capability::Ui, "asks".into())].into(),
     }
 }

@@ -10,6 +10,7 @@
 mod address;
 mod audit;
 mod command_pattern;
+mod config_file;
 mod denied;
 mod digest;
 mod effective;
@@ -36,6 +37,7 @@ mod wants;
 pub use address::is_public;
 pub use audit::{AuditRecord, Redactor};
 pub use command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
+pub use config_file::ConfigFile;
 pub use denied::{Denied, Offer};
 pub use digest::{Digest, DigestError};
 pub use effective::{Effective, ScopedRoot};
@@ -58,4 +60,4 @@ pub use toml_source::ManifestError;
 pub use trust::{
     Answer, DefaultTrust, TrustError, TrustQuestion, TrustStore, Trusted, project_resources, skill_folders,
 };
-pub use wants::{FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants};
+pub use wants::{ConfigWant, FilesWant, HttpWant, Methods, ProcessWant, SecretWant, Wants};

@@ -21,6 +21,8 @@ pub enum Capability {
     Store,
     /// Named credentials.
     Secrets,
+    /// Named files of configuration.
+    Config,
     /// The tool table: adding, switching, searching and calling tools.
     Table,
     /// The session: reading it and taking part in it.
@@ -39,13 +41,14 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Files,
         Self::Http,
         Self::Process,
         Self::Listener,
         Self::Store,
         Self::Secrets,
+        Self::Config,
         Self::Table,
         Self::Session,
         Self::Models,
@@ -77,6 +80,7 @@ impl Capability {
             Self::Listener => "listener",
             Self::Store => "store",
             Self::Secrets => "secrets",
+            Self::Config => "config",
             Self::Table => "table",
             Self::Session => "session",
             Self::Models => "models",

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
+use crate::config_file::ConfigFile;
 use crate::env_pattern::EnvPattern;
 use crate::origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};
 use crate::path_pattern::{Access, RootPattern};
@@ -149,6 +150,16 @@ pub struct SecretWant {
     pub reason: String,
 }
 
+/// A file of configuration that may be read and written.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ConfigWant {
+    /// Which.
+    pub file: ConfigFile,
+    /// Why; empty in a grant.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
 /// Everything that a plugin asks for, or that it is granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wants {
@@ -160,14 +171,16 @@ pub struct Wants {
     pub process: Vec<ProcessWant>,
     /// Secrets to use.
     pub secrets: Vec<SecretWant>,
+    /// Files of configuration.
+    pub config: Vec<ConfigWant>,
     /// The capabilities that have no scope, with the reason for each; the keys are of [`Capability::FLAGS`].
     pub flags: BTreeMap<Capability, String>,
 }
 
 impl Wants {
     /// The keys of wants in a manifest or grant.
-    pub(crate) const KEYS: [&'static str; 13] = {
-        let mut keys = [""; 13];
+    pub(crate) const KEYS: [&'static str; 14] = {
+        let mut keys = [""; 14];
         let mut index = 0;
         while index < keys.len() {
             keys[index] = Capability::ALL[index].as_str();
@@ -197,6 +210,7 @@ impl Wants {
                 .map(|name| SecretWant { name, reveal: true, reason: reason() })
                 .into_iter()
                 .collect(),
+            config: vec![ConfigWant { file: ConfigFile::any(), reason: reason() }],
             flags: Capability::FLAGS.into_iter().map(|capability| (capability, reason())).collect(),
         }
     }
@@ -222,6 +236,7 @@ impl Wants {
             let how = if want.reveal { " (may read its value)" } else { "" };
             lines.push(format!("secret: {}{how}", want.name));
         }
+        lines.extend(self.config.iter().map(|want| format!("config: {}", want.file)));
         lines.extend(self.flags.keys().map(|capability| capability.to_string()));
         lines
     }
@@ -238,6 +253,7 @@ impl Wants {
             Capability::Http => !self.http.is_empty(),
             Capability::Process => !self.process.is_empty(),
             Capability::Secrets => !self.secrets.is_empty(),
+            Capability::Config => !self.config.is_empty(),
             flag => self.flags.contains_key(&flag),
         }
     }
@@ -257,6 +273,7 @@ impl Wants {
             add_process(&mut self.process, item);
         }
         extend(&mut self.secrets, &more.secrets);
+        extend(&mut self.config, &more.config);
         for (capability, reason) in &more.flags {
             self.flags.entry(*capability).or_insert_with(|| reason.clone());
         }
@@ -287,6 +304,7 @@ impl Wants {
         }
         let same_secret = |a: &SecretWant, b: &SecretWant| (&a.name, a.reveal) == (&b.name, b.reveal);
         take(&mut self.secrets, &less.secrets, same_secret, &mut missing.secrets);
+        take(&mut self.config, &less.config, |a, b| a.file == b.file, &mut missing.config);
         for (capability, reason) in &less.flags {
             if self.flags.remove(capability).is_none() {
                 missing.flags.insert(*capability, reason.clone());
@@ -304,10 +322,11 @@ impl Wants {
             self.process.iter().map(|want| (Capability::Process, Self { process: vec![want.clone()], ..one() }));
         let secrets =
             self.secrets.iter().map(|want| (Capability::Secrets, Self { secrets: vec![want.clone()], ..one() }));
+        let config = self.config.iter().map(|want| (Capability::Config, Self { config: vec![want.clone()], ..one() }));
         let flags = self.flags.iter().map(|(capability, reason)| {
             (*capability, Self { flags: BTreeMap::from([(*capability, reason.clone())]), ..one() })
         });
-        files.chain(http).chain(process).chain(secrets).chain(flags).collect()
+        files.chain(http).chain(process).chain(secrets).chain(config).chain(flags).collect()
     }
 
     /// The reason of the first want, as the plugin's author puts it. Meant for one of [`Wants::parts`].
@@ -316,6 +335,7 @@ impl Wants {
             .chain(self.http.iter().map(|want| &want.reason))
             .chain(self.process.iter().map(|want| &want.reason))
             .chain(self.secrets.iter().map(|want| &want.reason))
+            .chain(self.config.iter().map(|want| &want.reason))
             .chain(self.flags.values());
         reasons.map(String::as_str).next().unwrap_or_default()
     }
@@ -328,6 +348,7 @@ impl Wants {
         arguments.extend(self.http.iter().map(|want| option("http", &want.to_argument())));
         arguments.extend(self.process.iter().map(|want| option("process", &want.to_argument())));
         arguments.extend(self.secrets.iter().map(|want| option("secret", &want.to_argument())));
+        arguments.extend(self.config.iter().map(|want| option("config", &want.to_argument())));
         arguments.extend(self.flags.keys().map(|capability| format!("--{capability}")));
         arguments
     }
@@ -344,6 +365,9 @@ impl Wants {
             }),
             Capability::Process => any(&self.process, &other.process, |a, b| a.command.may_overlap(&b.command)),
             Capability::Secrets => any(&self.secrets, &other.secrets, |a, b| a.name.may_overlap(&b.name)),
+            Capability::Config => {
+                any(&self.config, &other.config, |a, b| a.file.matches(&b.file) || b.file.matches(&a.file))
+            }
             flag => self.flags.contains_key(&flag) && other.flags.contains_key(&flag),
         }
     }
@@ -416,6 +440,10 @@ impl Wants {
                 reason: item.reason()?,
             });
         }
+        for item in section.tables("config")? {
+            item.only(&["file", "reason"])?;
+            wants.config.push(ConfigWant { file: item.required("file", "\"mcp.json\"")?, reason: item.reason()? });
+        }
         for capability in Capability::FLAGS {
             if let Some(item) = section.table(capability.as_str())? {
                 item.only(&["reason"])?;
@@ -438,6 +466,7 @@ impl Wants {
         list(map, Capability::Http, &self.http)?;
         list(map, Capability::Process, &self.process)?;
         list(map, Capability::Secrets, &self.secrets)?;
+        list(map, Capability::Config, &self.config)?;
         for (capability, reason) in &self.flags {
             let table: BTreeMap<&str, &str> =
                 if reason.is_empty() { BTreeMap::new() } else { BTreeMap::from([("reason", reason.as_str())]) };

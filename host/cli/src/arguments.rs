@@ -449,6 +449,9 @@ pub(crate) struct GrantArguments {
     /// Using a secret; with :reveal, also reading it.
     #[arg(long, value_name = "NAME[:reveal]")]
     pub(crate) secret: Vec<String>,
+    /// A file of configuration, in Atoll's directory and in a project's, such as mcp.json.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Vec<String>,
     /// A one-shot HTTP listener on the loopback address.
     #[arg(long)]
     pub(crate) listener: bool,
@@ -481,8 +484,8 @@ pub(crate) struct GrantArguments {
     pub(crate) replace: Vec<String>,
     /// Everything: all its manifest asks for now; of `revoke`, all it has.
     #[arg(long, conflicts_with_all = [
-        "files", "http", "process", "secret", "listener", "store", "table", "session", "models", "ui", "bus",
-        "providers", "servers", "replace",
+        "files", "http", "process", "secret", "config", "listener", "store", "table", "session", "models", "ui",
+        "bus", "providers", "servers", "replace",
     ])]
     pub(crate) all: bool,
 }

@@ -9,6 +9,7 @@ use std::{
 use anyhow::Context as _;
 use atoll_agent::{
     Extensions, Pipeline,
+    config_files::UserConfig,
     extensions::{Flags, Report},
     models::Models,
     secrets::Secrets,
@@ -115,6 +116,8 @@ impl Parts {
         }
         let secrets = Secrets::new(directories.secrets(), environment());
         host.set_secrets(Arc::new(secrets));
+        let config = UserConfig::new(directories.atoll_home.clone(), project.config(), environment());
+        host.set_config(Arc::new(config));
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
         }

@@ -186,6 +186,11 @@ impl Ui for Dialogs {
         .boxed()
     }
 
+    /// Nobody could do anything about it if it can not be written: whoever read it has gone.
+    fn print(&self, _: &Who, text: String) {
+        let _ = terminal::output(text.strip_suffix('\n').unwrap_or(&text));
+    }
+
     fn notify(&self, who: &Who, message: String, tone: Tone) {
         if !self.shows {
             return;

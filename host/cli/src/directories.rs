@@ -125,3 +125,24 @@ impl Directories {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use atoll_caps::ConfigFile;
+
+    /// Whatever is kept in Atoll's directory is named here or, for what is there beside it, in the list: a new file of
+    /// Atoll's own makes this red until no plugin can have it.
+    #[test]
+    fn no_file_of_atolls_own_is_one_that_a_plugin_can_be_granted() {
+        let code = include_str!("directories.rs").split("#[cfg(test)]").next().unwrap_or_default();
+        let named = code.split("atoll_home.join(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let named: Vec<&str> = named.chain(["history.json", "keybindings.json", "auth.json", "logs"]).collect();
+        assert!(named.contains(&"secrets.json") && named.len() > 12, "{named:?}");
+        for name in named {
+            let stem = name.split('.').next().unwrap_or_default();
+            for file in [name.to_owned(), format!("{stem}.json"), format!("{stem}.toml"), format!("{name}.json")] {
+                assert!(ConfigFile::parse(&file).is_err(), "{file}");
+            }
+        }
+    }
+}

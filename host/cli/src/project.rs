@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use atoll_agent::config_files::ProjectConfig;
 use atoll_caps::{Answer, DefaultTrust, TrustQuestion, TrustStore, project_resources, shell_word, skill_folders};
 
 use atoll_engine::PROJECT_FOLDER as FOLDER;
@@ -138,6 +139,15 @@ impl Project {
     /// Its settings, if they count.
     pub(crate) fn settings(&self) -> Option<PathBuf> {
         self.trusted_file("settings.json")
+    }
+
+    /// The folder of files that it has for plugins, whether they count or not; none where that is the user's own.
+    pub(crate) fn config(&self) -> Option<ProjectConfig> {
+        (!self.is_own_home).then(|| ProjectConfig {
+            directory: self.directory.clone(),
+            folder: self.own(),
+            trusted: self.trusted,
+        })
     }
 
     /// The folder of its plugins, if they count.

@@ -35,6 +35,7 @@ const SERVED: &[&str] = &[
     "ui",
     "bus",
     "secrets",
+    "config",
     "providers",
     "servers",
 ];

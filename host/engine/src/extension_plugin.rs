@@ -143,7 +143,7 @@ impl Inner {
         Arc::clone(&self.generation.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn subscription(&self) -> Arc<Subscription> {
+    pub(crate) fn subscription(&self) -> Arc<Subscription> {
         Arc::clone(&self.subscription.read().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -9,8 +9,8 @@ use crate::{bindings::atoll::plugin as contract, imports::Host, state::PluginSta
 /// Whether the manifest is enough for a capability to be linked, where there is somebody to ask: only where each use of
 /// it is checked, and can be asked about.
 fn is_asked_about(effective: &Effective, capability: Capability) -> bool {
-    use Capability::{Files, Http, Process, Secrets, Store};
-    matches!(capability, Files | Http | Process | Secrets | Store) && effective.wants(capability)
+    use Capability::{Config, Files, Http, Process, Secrets, Store};
+    matches!(capability, Config | Files | Http | Process | Secrets | Store) && effective.wants(capability)
 }
 
 /// What is linked beside what a plugin was granted.
@@ -90,6 +90,9 @@ pub(crate) fn linker(
     }
     if is_linked(Capability::Secrets) {
         contract::secrets::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
+    if is_linked(Capability::Config) {
+        contract::config::add_to_linker::<_, Host>(&mut linker, data)?;
     }
     if is_linked(Capability::Providers) {
         contract::providers::add_to_linker::<_, Host>(&mut linker, data)?;

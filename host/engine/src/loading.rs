@@ -12,6 +12,7 @@ use std::{
 use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
 use atoll_table::{
     Error, Origin, Tool, ToolRunner,
+    config::ConfigFiles,
     extension::{Extension, Services},
     model::ModelProvider,
     secrets::SecretStore,
@@ -31,6 +32,7 @@ use crate::{
     extension_plugin::{ExtensionPlugin, Generation, LiveExtension, Replacement},
     files::{MutationLocks, OpenFiles, Walks},
     http_client::{HttpClient, Recordings},
+    imports::servers::ServerOwners,
     lazy::{LazyComponent, LazyTools},
     linking::Linking,
     permits::Permits,
@@ -148,9 +150,11 @@ impl PluginHost {
             user_limits: RwLock::default(),
             audit: OnceLock::new(),
             secrets: OnceLock::new(),
+            config: OnceLock::new(),
             approvals: Approvals::default(),
             scripts: OnceLock::new(),
             services: OnceLock::new(),
+            server_owners: ServerOwners::default(),
             log: OnceLock::new(),
         };
         Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
@@ -175,6 +179,11 @@ impl PluginHost {
     /// is granted. The first source counts.
     pub fn set_secrets(&self, store: Arc<dyn SecretStore>) {
         let _ = self.shared.secrets.set(store);
+    }
+
+    /// Where files of configuration are that users write for plugins. The first counts.
+    pub fn set_config(&self, files: Arc<dyn ConfigFiles>) {
+        let _ = self.shared.config.set(files);
     }
 
     /// From now on every program that a plugin starts runs under `bwrap`: without a network, writing in the workspace and

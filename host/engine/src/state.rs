@@ -10,6 +10,7 @@ use std::{
 use atoll_caps::{Effective, LimitName, Limits, Origin, Pin, RootVars, UserLimits, Wants};
 use atoll_table::{
     Content, Error, Progress, TableAccess, ToolOutput, ToolRunner,
+    config::ConfigFiles,
     extension::{Services, Who},
     model::Secret,
     secrets::SecretStore,
@@ -31,6 +32,7 @@ use crate::{
     convert,
     files::{MutationLocks, OpenFiles, Roots, Walks},
     http_client::HttpClient,
+    imports::servers::ServerOwners,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
     output_lines::{Allowance, MAX_LINE, OutputLines},
     permits::Permits,
@@ -125,12 +127,16 @@ pub(crate) struct Shared {
     pub(crate) audit: OnceLock<AuditLog>,
     /// Where secrets of the user's are looked up, if anywhere.
     pub(crate) secrets: OnceLock<Arc<dyn SecretStore>>,
+    /// Where files of configuration are that users write for plugins, if anywhere.
+    pub(crate) config: OnceLock<Arc<dyn ConfigFiles>>,
     /// Who is asked about what is not granted, if anybody.
     pub(crate) approvals: Approvals,
     /// What runs scripts, if anything does.
     pub(crate) scripts: OnceLock<Arc<ScriptEngine>>,
     /// What extensions reach of the session.
     pub(crate) services: OnceLock<Services>,
+    /// Which plugin added which server.
+    pub(crate) server_owners: ServerOwners,
     /// Who is shown what plugins log, beside the program's own log.
     pub(crate) log: OnceLock<LogSink>,
 }

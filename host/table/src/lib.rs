@@ -7,6 +7,7 @@ pub mod access;
 pub mod arguments;
 pub mod batch;
 pub mod callable;
+pub mod config;
 pub mod content;
 pub mod data;
 pub mod declare;

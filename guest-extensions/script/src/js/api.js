@@ -109,6 +109,17 @@ const store = {
     await call("store.remove", { key });
   },
   keys: (prefix = "") => call("store.keys", { key: prefix }),
+  /** Waits for the lock of a key; gives what gives it back. */
+  async lock(key, { signal } = {}) {
+    const number = await call("store.lock", { key }, { signal });
+    return () => void now("store.unlock", { number });
+  },
+};
+
+const config = {
+  read: (file) => call("config.read", { file }),
+  write: (file, text, { place = "user", expected = null } = {}) => call("config.write", { file, place, text, expected }),
+  resolve: (file, value) => call("config.resolve", { file, value }),
 };
 
 const EFFECTLESS = [
@@ -189,6 +200,7 @@ const atoll = {
   searchTools: (query, max = 10) => call("table.search", { query, max }),
   describeTool: (name) => call("table.describe", { name }),
   getSettings: () => now("host.settings"),
+  print: (text = "") => void now("host.print", { text: String(text) }),
   getCommands: () => [...commands].map(([name, { description }]) => ({ name, description, source: "extension" })),
   async setModel(model) {
     try {
@@ -212,6 +224,8 @@ const atoll = {
   registerMcpServer: (name, config) => added("servers.register", { name, config }),
   unregisterMcpServer: (name) => call("servers.unregister", { name }),
   getMcpServers: () => now("servers.list"),
+  permitMcpServer: (name, { program = null, args = [], env = [], method = "GET", url = "" }) =>
+    call("servers.permit", { name, program, arguments: args, variables: env, method, url }),
   secrets: {
     available: () => now("secrets.available"),
     reveal: (name) => call("secrets.reveal", { name }),
@@ -236,6 +250,7 @@ const atoll = {
     },
   },
   store,
+  config,
   ui,
 };
 for (const name of EFFECTLESS) atoll[name] = () => without_effect(`atoll.${name}`);

@@ -173,7 +173,7 @@ async fn perform(name: &str, text: String, bytes: Vec<u8>) -> Result<Done, Error
     match name.split_once('.').map(|(interface, _)| interface) {
         Some("files") => files::perform(name, value, bytes).await,
         Some("http" | "process") => outside::perform(name, value, bytes).await,
-        Some("providers" | "servers" | "secrets") => additions::perform(name, value).await,
+        Some("providers" | "servers" | "secrets" | "config") => additions::perform(name, value).await,
         _ => session::perform(name, value, bytes).await,
     }
 }

@@ -1,5 +1,10 @@
 //! The session and what belongs to it: tools, messages, models, the person, the store, the bus.
 
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
+
 use atoll_plugin::{
     Error, bus, host, models, progress, session, store, table,
     types::{Annotations, Delivery, ExecutionMode, Exposure, Namespace, Tool},
@@ -17,6 +22,10 @@ pub(super) fn at_once(name: &str, text: &str) -> Option<Result<Done, Error>> {
         "host.describe" => Ok(Done::data(host_facts())),
         "host.flag" => arguments(name, text).map(|Name { name }| Done::data(host::flag_value(&name).into())),
         "host.settings" => events::parsed("the settings", &host::settings()).map(Done::data),
+        "host.print" => arguments(name, text).map(|Text { text }| {
+            host::print(text.as_deref().unwrap_or_default());
+            Done::default()
+        }),
         "session.describe" => Ok(Done::data(session_facts())),
         "session.system-prompt" => Ok(Done::data(session::system_prompt().into())),
         "session.context-usage" => {
@@ -49,6 +58,10 @@ pub(super) fn at_once(name: &str, text: &str) -> Option<Result<Done, Error>> {
             ui::set_status(text.as_deref());
             Done::default()
         }),
+        "store.unlock" => arguments(name, text).map(|Held { number }| {
+            LEASES.with_borrow_mut(|leases| leases.remove(&number));
+            Done::default()
+        }),
         "bus.emit" => arguments(name, text)
             .and_then(|Emit { topic, data }| bus::emit(&topic, &data.to_string()).map(|()| Done::default())),
         "progress.update" => arguments(name, text).and_then(|Update { id, content, details }: Update| {
@@ -59,6 +72,17 @@ pub(super) fn at_once(name: &str, text: &str) -> Option<Result<Done, Error>> {
         }),
         _ => return None,
     })
+}
+
+thread_local! {
+    /// Locks that the script holds, by the numbers it knows them by.
+    static LEASES: RefCell<HashMap<u32, store::Lease>> = RefCell::default();
+    static LAST_LEASE: Cell<u32> = const { Cell::new(0) };
+}
+
+#[derive(Deserialize)]
+struct Held {
+    number: u32,
 }
 
 fn host_facts() -> Value {
@@ -259,6 +283,13 @@ async fn perform_on_store(name: &str, value: Value, bytes: Vec<u8>) -> Result<Do
         "store.get" => Ok(Done { data: Value::Null, bytes: store::get(key).await? }),
         "store.set" => store::set(key, bytes).await.map(|()| Done::default()),
         "store.remove" => store::remove(key).await.map(|()| Done::default()),
+        "store.lock" => {
+            let lease = store::lock(key).await?;
+            let number = LAST_LEASE.get().wrapping_add(1);
+            LAST_LEASE.set(number);
+            LEASES.with_borrow_mut(|leases| leases.insert(number, lease));
+            Ok(Done::data(number.into()))
+        }
         "store.keys" => store::keys(key).await.map(|keys| Done::data(json!(keys))),
         _ => Err(unknown(name)),
     }

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use atoll_caps::{
-    Capability, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, Pin, ProcessWant,
-    SecretWant, Wants, printable,
+    Capability, ConfigWant, Effective, FilesWant, GrantState, Grants, HttpWant, Manifest, PatternError, Pin,
+    ProcessWant, SecretWant, Wants, printable,
 };
 use atoll_engine::Builtin;
 use atoll_table::Error;
@@ -192,6 +192,7 @@ fn wants(what: &GrantArguments) -> Result<Wants, Error> {
         http: read("http", &what.http, HttpWant::from_argument)?,
         process: read("process", &what.process, ProcessWant::from_argument)?,
         secrets: read("secret", &what.secret, SecretWant::from_argument)?,
+        config: read("config", &what.config, ConfigWant::from_argument)?,
         flags,
     })
 }

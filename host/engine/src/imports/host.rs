@@ -2,12 +2,15 @@
 
 use atoll_table::{
     Error,
-    extension::{HostInfo, Mode},
+    extension::{HostInfo, Mode, Tone},
 };
 use wasmtime::component::Accessor;
 
 use super::{Answer, Host, caller, contract};
 use crate::{convert, state::PluginState};
+
+/// The longest text that is printed at once, in bytes.
+const MAX_PRINTED: usize = 1 << 20;
 
 impl contract::host::Host for PluginState {
     fn describe(&mut self) -> wasmtime::Result<contract::host::Info> {
@@ -47,6 +50,25 @@ impl contract::host::Host for PluginState {
     fn settings(&mut self) -> wasmtime::Result<String> {
         let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
         Ok(facts.map_or_else(|| "{}".to_owned(), |facts| facts.settings(&self.plugin.who()).to_string()))
+    }
+
+    fn print(&mut self, text: String) -> wasmtime::Result<()> {
+        self.plugin.trap_on_bytes(text.len())?;
+        // What only says what it is has nobody to say it to.
+        if !self.call.asks() {
+            return Ok(());
+        }
+        let services = self.plugin.shared.services.get();
+        let Some(ui) = services.and_then(|services| services.ui.clone()) else { return Ok(()) };
+        let mode = services.and_then(|services| services.facts.as_ref()).map(|facts| facts.describe().mode);
+        if matches!(mode, Some(Mode::Print | Mode::Command)) {
+            let mut text = self.plugin.redacted(&text);
+            text.truncate(text.floor_char_boundary(MAX_PRINTED));
+            ui.print(&self.plugin.who(), text);
+        } else {
+            self.show_notice(&*ui, &text, Tone::Info);
+        }
+        Ok(())
     }
 }
 

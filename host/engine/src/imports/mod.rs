@@ -3,6 +3,7 @@
 
 mod always;
 mod bus;
+mod config;
 pub(crate) mod files;
 mod host;
 mod http;
@@ -10,9 +11,9 @@ mod models;
 pub(crate) mod process;
 mod providers;
 pub(crate) mod secrets;
-mod servers;
+pub(crate) mod servers;
 mod session;
-mod store;
+pub(crate) mod store;
 mod table;
 mod ui;
 mod workers;

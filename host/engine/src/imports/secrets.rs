@@ -25,7 +25,7 @@ fn store(plugin: &PluginContext) -> Option<Arc<dyn SecretStore>> {
 }
 
 /// From here on this value is taken out of what the plugin says, and of the audit log.
-fn learn(plugin: &PluginContext, name: &str, value: &Secret) {
+pub(super) fn learn(plugin: &PluginContext, name: &str, value: &Secret) {
     if let Some(audit) = plugin.shared.audit.get() {
         audit.learn(value.reveal());
     }

@@ -1,14 +1,15 @@
-//! `store`: a file for each key, in a folder of the plugin's own.
+//! `store`: a file for each key, in a folder of the plugin's own. Locks of keys are files beside them.
 
 use std::{
     fs, io,
     io::Write as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use atoll_caps::Capability;
 use atoll_table::Error;
-use wasmtime::component::Accessor;
+use wasmtime::component::{Accessor, Resource};
 
 use super::{Host, caller, contract};
 use crate::{
@@ -20,6 +21,14 @@ const MAX_KEY: usize = 256;
 const MAX_VALUE: usize = 1 << 20;
 const MAX_TOTAL: u64 = 16 << 20;
 const MAX_KEYS: usize = 10_000;
+/// The folder of locks. No key is spelled like this.
+const LOCKS: &str = ".locks";
+/// How often it is looked whether a lock is free: soon at first, for most are held for a moment only.
+const LOOK_AGAIN: [Duration; 4] =
+    [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(50)];
+
+/// Holds the lock of a key until it is dropped.
+pub struct Lease(#[expect(dead_code, reason = "closing it gives the lock back")] fs::File);
 
 type Answer<V> = wasmtime::Result<Result<V, contract::types::Error>>;
 
@@ -76,6 +85,7 @@ fn all_files(folder: &Path) -> Vec<PathBuf> {
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).into_iter().flatten().flatten() {
             match entry.file_type() {
+                Ok(kind) if kind.is_dir() && entry.file_name() == LOCKS => {}
                 Ok(kind) if kind.is_dir() => folders.push(entry.path()),
                 Ok(_) => files.push(entry.path()),
                 Err(_) => {}
@@ -147,7 +157,43 @@ fn keys(folder: &Path, prefix: &str) -> Vec<String> {
     keys
 }
 
+/// The file that stands for a key's lock. It stays: whoever removed it could take it from under somebody who has just
+/// opened it.
+fn lock_file(folder: &Path, key: &str) -> Result<fs::File, Error> {
+    let locks = folder.join(LOCKS);
+    let path = file_of(&locks, key)?;
+    if !path.exists() && all_files(&locks).len() >= MAX_KEYS {
+        return Err(Error::InvalidArguments(format!("the plugin's store holds at most {MAX_KEYS} locks")));
+    }
+    fs::create_dir_all(path.parent().unwrap_or(&locks)).map_err(|error| failed(&error))?;
+    fs::File::options().write(true).create(true).truncate(false).open(path).map_err(|error| failed(&error))
+}
+
+/// Waits for a lock. Whoever drops this has not got it. The system knows no way to wait for it that could be given up, so it
+/// is looked for again and again.
+async fn acquire(file: fs::File) -> Result<Lease, Error> {
+    let mut pauses = LOOK_AGAIN.into_iter();
+    let mut pause = Duration::ZERO;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Lease(file)),
+            Err(fs::TryLockError::WouldBlock) => {
+                pause = pauses.next().unwrap_or(pause);
+                tokio::time::sleep(pause).await;
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(failed(&error)),
+        }
+    }
+}
+
 impl contract::store::Host for PluginState {}
+
+impl contract::store::HostLease for PluginState {
+    fn drop(&mut self, lease: Resource<Lease>) -> wasmtime::Result<()> {
+        self.resources.delete(lease)?;
+        Ok(())
+    }
+}
 
 impl<T: Send + 'static> contract::store::HostWithStore<T> for Host {
     async fn get(accessor: &Accessor<T, Self>, key: String) -> Answer<Option<Vec<u8>>> {
@@ -168,6 +214,18 @@ impl<T: Send + 'static> contract::store::HostWithStore<T> for Host {
     async fn keys(accessor: &Accessor<T, Self>, prefix: String) -> Answer<Vec<String>> {
         let shown = format!("{prefix}*");
         used(accessor, "keys", &shown, move |folder| Ok(keys(folder, &prefix)), |_| None).await
+    }
+
+    async fn lock(accessor: &Accessor<T, Self>, key: String) -> Answer<Resource<Lease>> {
+        let shown = key.clone();
+        let file = match used(accessor, "lock", &shown, move |folder| lock_file(folder, &key), |_| None).await? {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(error)),
+        };
+        match acquire(file).await {
+            Ok(lease) => Ok(Ok(accessor.with(|mut access| access.get().resources.push(lease))?)),
+            Err(error) => Ok(Err(error.into())),
+        }
     }
 }
 
@@ -225,5 +283,26 @@ mod tests {
         assert!(set(folder.path(), "one-more", &[1]).is_err());
         set(folder.path(), "k3", b"smaller").unwrap();
         set(folder.path(), "one-more", &[1]).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_lock_is_held_by_one_and_waited_for_by_those_who_go_on_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = |key| acquire(lock_file(folder.path(), key).unwrap());
+        let held = take("a").await.unwrap();
+        drop(take("b").await.unwrap());
+        let mut given_up = Box::pin(take("a"));
+        assert!(futures::poll!(&mut given_up).is_pending());
+        let waiting = tokio::spawn(take("a"));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(given_up);
+        drop(held);
+        drop(waiting.await.unwrap().unwrap());
+        // It says nothing about the key, and is none.
+        assert_eq!(keys(folder.path(), ""), Vec::<String>::new());
+        set(folder.path(), ".locks", b"x").unwrap();
+        assert_eq!(keys(folder.path(), ""), [".locks"]);
+        assert!(lock_file(folder.path(), "").is_err() && lock_file(folder.path(), &"k".repeat(257)).is_err());
     }
 }

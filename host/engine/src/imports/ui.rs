@@ -47,6 +47,23 @@ impl PluginState {
     }
 }
 
+impl PluginState {
+    /// Shows a notice, unless it has shown too many.
+    pub(super) fn show_notice(&mut self, ui: &dyn Ui, message: &str, tone: Tone) {
+        let (may, is_last) = self.notices.take();
+        if !may {
+            return;
+        }
+        let mut message = self.plugin.redacted(message);
+        message.truncate(message.floor_char_boundary(MAX_TEXT));
+        ui.notify(&self.plugin.who(), message, tone);
+        if is_last {
+            let said = "it says too much; what it says from here on is left out for a while";
+            ui.notify(&self.plugin.who(), said.to_owned(), Tone::Warning);
+        }
+    }
+}
+
 impl contract::ui::Host for PluginState {
     fn available(&mut self) -> wasmtime::Result<bool> {
         let is_granted = self.plugin.effective().allows_interface(Capability::Ui) && self.call.asks();
@@ -62,17 +79,7 @@ impl contract::ui::Host for PluginState {
                 contract::ui::Tone::Warning => Tone::Warning,
                 contract::ui::Tone::Error => Tone::Error,
             };
-            let (may, is_last) = self.notices.take();
-            if !may {
-                return Ok(());
-            }
-            let mut message = self.plugin.redacted(&message);
-            message.truncate(message.floor_char_boundary(MAX_TEXT));
-            ui.notify(&self.plugin.who(), message, tone);
-            if is_last {
-                let said = "it says too much; what it says from here on is left out for a while";
-                ui.notify(&self.plugin.who(), said.to_owned(), Tone::Warning);
-            }
+            self.show_notice(&*ui, &message, tone);
         }
         Ok(())
     }

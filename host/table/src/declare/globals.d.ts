@@ -3,8 +3,7 @@ declare const tools: Tools;
 interface Tools {}
 
 /** How a call of a tool failed. */
-interface ToolError extends Error {
-  name: "ToolError";
+declare class ToolError extends Error {
   /** The tool's name. */
   tool: string;
   /** Such as "not-found", "denied", "invalid-arguments", "timeout" or "failed". */

@@ -220,6 +220,9 @@ pub trait Ui: Send + Sync {
     /// A longer text.
     fn editor(&self, who: &Who, title: String, prefill: String) -> BoxFuture<'_, Result<Option<String>, Error>>;
 
+    /// Writes to standard output, with a line break after it if it ends in none.
+    fn print(&self, who: &Who, text: String);
+
     /// Shows a notice.
     fn notify(&self, who: &Who, message: String, tone: Tone);
 

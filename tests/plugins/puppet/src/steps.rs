@@ -1,8 +1,8 @@
 //! The steps: an object with one key each, which says what is done.
 
 use atoll_plugin::{
-    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, files, host, log, models, process,
-    progress, providers, secrets, servers, session, store, table,
+    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, log, models,
+    process, progress, providers, secrets, servers, session, store, table,
     types::{Delivery, ToolOutput as Output},
     ui,
 };
@@ -67,6 +67,9 @@ pub(crate) async fn run(steps: &Value, place: &Place) -> Result<Vec<Value>, Erro
         gave.push(match name.as_str() {
             "try" => match Box::pin(run(&json!([with]), place)).await {
                 Ok(mut gave) => gave.pop().unwrap_or_default(),
+                Err(Error::Denied(denial)) => {
+                    json!({"code": "denied", "message": format!("{}: {}", denial.target, denial.hint)})
+                }
                 Err(error) => json!({"code": error.code(), "message": error.message()}),
             },
             _ => one(name, with, place).await?,
@@ -249,6 +252,42 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
             Value::Null
         }
         "keys" => json!(store::keys(text(with)).await?),
+        // Holds the lock while it does steps.
+        "locked" => {
+            let _lease = store::lock(text(&with["key"])).await?;
+            json!(Box::pin(run(&with["steps"], place)).await?)
+        }
+        // Gives up after so many milliseconds.
+        "tryLock" => {
+            let waited = store::lock(text(&with["key"]));
+            let until = clock::sleep(with["ms"].as_u64().unwrap_or_default());
+            match futures::future::select(std::pin::pin!(waited), std::pin::pin!(until)).await {
+                futures::future::Either::Left((lease, _)) => json!(lease.map(|_| true)?),
+                futures::future::Either::Right(_) => json!(false),
+            }
+        }
+        "print" => {
+            host::print(&text(with));
+            Value::Null
+        }
+        "readConfig" => {
+            let found = config::read(text(with)).await?;
+            let shown = |document: config::Document| {
+                json!({"place": format!("{:?}", document.place), "path": document.path, "text": document.text,
+                    "version": document.version, "trusted": document.trusted})
+            };
+            Value::from(found.into_iter().map(shown).collect::<Vec<_>>())
+        }
+        // Over the version that is there, unless another is said.
+        "writeConfig" => {
+            let file = text(&with["file"]);
+            let place = if with["project"] == true { config::Place::Project } else { config::Place::User };
+            let there = config::read(file.clone()).await?.into_iter().find(|document| document.place == place);
+            let expected = with["expected"].as_str().map(str::to_owned).or(there.map(|document| document.version));
+            json!(config::write(file, place, text(&with["text"]), expected).await?.path)
+        }
+        "resolve" => json!(config::resolve(text(&with["file"]), text(&with["value"])).await?),
+        "resolvedBytes" => json!(config::resolve(text(&with["file"]), text(&with["value"])).await?.len()),
         "clock" => json!([clock::now(), clock::monotonic()]),
         "shell" => json!(process::shell()),
         "secrets" => json!(secrets::available()),
@@ -274,6 +313,21 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
         "dropServer" => {
             servers::unregister(text(with)).await?;
             Value::Null
+        }
+        "permit" => {
+            let what = match with["program"].as_str() {
+                Some(program) => servers::Permission::Spawn(servers::Program {
+                    program: program.to_owned(),
+                    arguments: texts(&with["arguments"]),
+                    variables: texts(&with["variables"]),
+                }),
+                None => servers::Permission::Request(servers::Request {
+                    method: text(&with["method"]),
+                    url: text(&with["url"]),
+                }),
+            };
+            servers::permit(text(&with["server"]), what).await?;
+            json!(true)
         }
         "servers" => {
             let shown = |server: servers::Server| json!([server.name, server.plugin, server.config]);

@@ -327,6 +327,7 @@ pub(super) fn effects_differ(expect: &Expect, effects: &[Effect], tools: &[Strin
     let mut found = Vec::new();
     let lists = [
         ("notify", "notify", &expect.notify),
+        ("print", "print", &expect.print),
         ("messages", "message", &expect.messages),
         ("bus", "bus", &expect.bus),
         ("http", "http", &expect.http),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use atoll_engine::Places;
+use atoll_agent::config_files::{ProjectConfig, UserConfig};
+use atoll_engine::{PROJECT_FOLDER, Places};
 
 use super::{beside, scenario::Scenario};
 
@@ -43,6 +44,13 @@ impl Folders {
         text.replace(&folder(&self.workspace), "$WORKSPACE")
             .replace(&folder(&self.home), "$HOME")
             .replace(&folder(&self.root), "$TEST")
+    }
+
+    /// The files of configuration: those of the workspace's and of the home directory's `.atoll`.
+    pub(super) fn config(&self, scenario: &Scenario) -> UserConfig {
+        let (directory, folder) = (self.workspace.clone(), self.workspace.join(PROJECT_FOLDER));
+        let project = ProjectConfig { directory, folder, trusted: scenario.trusted };
+        UserConfig::new(self.home.join(PROJECT_FOLDER), Some(project), scenario.environment.clone())
     }
 
     /// What plugins are told about places.

@@ -87,6 +87,9 @@ fn granted(scenario: &Scenario, wants: &Wants) -> Wants {
     if !is_granted(Capability::Secrets) {
         given.secrets.clear();
     }
+    if !is_granted(Capability::Config) {
+        given.config.clear();
+    }
     given
 }
 
@@ -119,6 +122,7 @@ impl<'a> Play<'a> {
         let stage = Arc::new(Stage::new(Arc::clone(&script.scenario), Arc::clone(record), &folders.workspace, beside));
         host.set_user_limits(UserLimits::for_all(scenario.limits));
         host.set_secrets(Arc::clone(&stage) as Arc<dyn SecretStore>);
+        host.set_config(Arc::new(folders.config(scenario)));
         let network = Arc::clone(&stage);
         host.set_recordings(Arc::new(move |request| network.answer(&request)));
         let log = Arc::clone(record);

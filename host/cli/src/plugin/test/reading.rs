@@ -301,7 +301,7 @@ impl Expect {
 
     /// The keys that are given, the steps that each is for, and whether it is for the whole too.
     fn given(&self) -> Vec<(&'static str, &'static [&'static str], bool)> {
-        let all: [(_, &'static [&'static str], _, _); 34] = [
+        let all: [(_, &'static [&'static str], _, _); 35] = [
             ("subscribed", &["event", "bus"], false, self.subscribed.is_some()),
             ("pass", &["event"], false, self.pass.is_some()),
             ("block", &["event"], false, self.block.is_some()),
@@ -321,6 +321,7 @@ impl Expect {
             ("completions", &["complete"], false, self.completions.is_some()),
             ("error", ANY, true, self.error.is_some()),
             ("notify", ANY, true, self.notify.is_some()),
+            ("print", ANY, true, self.print.is_some()),
             ("status", ANY, true, self.status.is_some()),
             ("entries", ANY, true, self.entries.is_some()),
             ("messages", ANY, true, self.messages.is_some()),

@@ -21,6 +21,7 @@ pub(super) enum Effect {
         message: String,
     },
     Status(Option<String>),
+    Print(String),
     Entry {
         kind: String,
         data: Value,
@@ -84,6 +85,7 @@ impl Effect {
             Self::Log { .. } => "log",
             Self::Notify { .. } => "notify",
             Self::Status(_) => "status",
+            Self::Print(_) => "print",
             Self::Entry { .. } => "entry",
             Self::Message { .. } => "message",
             Self::Bus { .. } => "bus",
@@ -118,7 +120,7 @@ impl Effect {
                 let failed = if *is_error { "failed: " } else { "" };
                 format!("{tool} {arguments}: {failed}{text}")
             }
-            Self::Session(text) | Self::Failure(text) => text.clone(),
+            Self::Print(text) | Self::Session(text) | Self::Failure(text) => text.clone(),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Scenario {
     pub(super) flags: BTreeMap<String, FlagValue>,
     /// Secrets of the user's.
     pub(super) secrets: BTreeMap<String, String>,
+    /// Variables that files of configuration may name.
+    pub(super) environment: BTreeMap<String, String>,
     /// The user's limits for the plugin, as keys of a manifest's `[limits]`.
     pub(super) limits: LimitsSpec,
     /// Files in the workspace; below `~/`, in the home directory.
@@ -275,6 +277,7 @@ pub(super) struct Expect {
     pub(super) error: Option<String>,
     // What it did meanwhile.
     pub(super) notify: Option<Vec<String>>,
+    pub(super) print: Option<Vec<String>>,
     pub(super) status: Option<String>,
     pub(super) entries: Option<Vec<EntryExpected>>,
     pub(super) messages: Option<Vec<String>>,

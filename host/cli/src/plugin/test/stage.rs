@@ -305,6 +305,10 @@ impl Ui for Stage {
         })
     }
 
+    fn print(&self, _: &Who, text: String) {
+        self.record.add(Effect::Print(text));
+    }
+
     fn notify(&self, _: &Who, message: String, tone: Tone) {
         self.record.add(Effect::Notify { tone, message });
     }

@@ -3,29 +3,29 @@
 //! Everything of it that hangs on the host (calls, the one sleep) is held by the driver in here and dropped with it, so that
 //! nothing of it is left when the result is given.
 
+mod drive;
+mod result;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use atoll_js::rquickjs::{Constructor, Ctx, Result as ScriptResult, Value};
-use atoll_js::{Body, Ending, ScriptError, ScriptErrorKind, frame};
+use atoll_js::{Body, Ending, ScriptError, frame};
 use atoll_plugin::{Error, ToolOutput};
-use futures::StreamExt as _;
 use futures::channel::oneshot;
 use futures::future::{Either, LocalBoxFuture, select};
-use futures::stream::FuturesUnordered;
-use serde_json::json;
 
+use self::drive::drive;
+use self::result::{note_lost, note_timers, result};
 use crate::calls::{Calls, Gate, MOST};
-use crate::failure::{self, Limit};
+use crate::failure::Limit;
 use crate::names::Names;
 use crate::options::Options;
 use crate::output::{Full, Output};
-use crate::realm::{self, MEMORY, Realm};
+use crate::realm::{self, Realm};
 use crate::sleeps::Sleeps;
 use crate::source::{self, Prepared};
 use crate::store::{DEEPEST, Store, depth};
@@ -36,18 +36,12 @@ use crate::{bridge, hints, host};
 const BEFORE: u64 = 250;
 /// How long what a script did not wait for may take once its body has ended.
 const REST: Duration = Duration::from_secs(10);
-/// How many promises that failed unseen are noted one by one.
-const NOTED: usize = 10;
 /// Whoever looks on is shown something new at most this often, in nanoseconds.
 const SHOWN_EVERY: u64 = 100 * MILLISECOND;
 /// The first things that are said are shown at once, and later ones if it is so long ago, in nanoseconds: what was shown is
 /// all that is left of a script that the host has to end.
 const SHOWN_AT_ONCE: u32 = 16;
 const SHOWN_SOON: u64 = 20 * MILLISECOND;
-/// A timer that is due so soon after the end is one that the script may have meant to wait for, in nanoseconds.
-const SOON: u64 = 1_000 * MILLISECOND;
-/// How many of them are noted with their line.
-const FRAMED: usize = 3;
 /// How many errors of calls are kept.
 const FAILURES: usize = 100;
 /// How many errors of callbacks are kept.
@@ -389,50 +383,6 @@ async fn body(realm: &Realm, run: &Rc<Run>, prepared: &Prepared) -> Result<(), S
     ended
 }
 
-/// Notes timers that the script may have meant to wait for: many a one is left behind that was only to end its waiting.
-fn note_timers(run: &Run, timers: u32) {
-    let returned = run.returned.borrow().0.is_some() && !run.only_if_silent.get();
-    let is_silent = run.output.borrow().is_empty();
-    if timers == 0 || returned || !(is_silent || run.sleeps.borrow().has_by(host::monotonic().saturating_add(SOON))) {
-        return;
-    }
-    let were = if timers == 1 { "1 timer was".to_owned() } else { format!("{timers} timers were") };
-    run.note(format!("{were} not waited for: `await new Promise((done) => setTimeout(done, 100))` waits."));
-}
-
-/// Notes what failed without anybody ever looking at it. What has no name of what called it is a promise.
-fn note_lost(run: &Run, lost: &[(String, ScriptError)]) {
-    struct Note {
-        text: String,
-        times: usize,
-        frame: Option<Box<str>>,
-    }
-    let mut notes: Vec<Note> = Vec::new();
-    for (from, error) in lost {
-        let at = error.place().map_or_else(String::new, |at| format!(" (line {}:{})", at.line, at.column));
-        let name = if error.name.is_empty() { String::new() } else { format!("{}: ", error.name) };
-        let what = if from.is_empty() {
-            "A promise failed and nothing waited for it".to_owned()
-        } else {
-            format!("The callback of {from} failed")
-        };
-        let text = format!("{what}{at}: {name}{}", error.message);
-        match notes.iter_mut().find(|known| known.text == text) {
-            Some(known) => known.times += 1,
-            None => notes.push(Note { text, times: 1, frame: error.frame.clone() }),
-        }
-    }
-    let more: usize = notes.iter().skip(NOTED).map(|note| note.times).sum();
-    for (at, Note { text, times, frame }) in notes.into_iter().take(NOTED).enumerate() {
-        let times = if times == 1 { String::new() } else { format!(" ({times} times)") };
-        let frame = frame.filter(|_| at < FRAMED).map_or_else(String::new, |frame| format!("\n{frame}"));
-        run.note(format!("{text}{times}{frame}"));
-    }
-    if more > 0 {
-        run.note(format!("{more} more of these failed and nothing waited for them."));
-    }
-}
-
 /// Takes what a body returns.
 struct Taken {
     run: Rc<Run>,
@@ -461,142 +411,4 @@ impl Taken {
         *self.run.returned.borrow_mut() = (Some(said), structured);
         Ok(())
     }
-}
-
-/// Drives the engine, the calls and the timers, until the script is over.
-async fn drive(
-    realm: &Realm,
-    run: &Rc<Run>,
-    script: impl Future<Output = Result<(), ScriptError>>,
-) -> Result<(), ScriptError> {
-    let mut script = pin!(script);
-    let mut asked: FuturesUnordered<LocalBoxFuture<'static, ()>> = FuturesUnordered::new();
-    let mut alarm: Option<(u64, LocalBoxFuture<'static, ()>)> = None;
-    let ending = realm.engine.ending();
-    poll_fn(|context| {
-        loop {
-            let begun = host::monotonic();
-            run.computing_since.set(Some(begun));
-            let polled = script.as_mut().poll(context);
-            let now = host::monotonic();
-            run.computing_since.set(None);
-            run.computed.set(run.computed.get().saturating_add(now.saturating_sub(begun)));
-            if let Poll::Ready(ended) = polled {
-                return Poll::Ready(ended);
-            }
-            asked.extend(run.fresh.take());
-            let mut went_on = false;
-            while let Poll::Ready(Some(())) = asked.poll_next_unpin(context) {
-                went_on = true;
-            }
-            let now = host::monotonic();
-            let was_over = ending.is_over();
-            run.look_at_limits(now);
-            went_on |= !was_over && ending.is_over();
-            went_on |= run.sleeps.borrow_mut().wake(now);
-            run.show(now);
-            if went_on {
-                continue;
-            }
-            let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).chain(run.has_to_show()).min();
-            if alarm.as_ref().map(|(due, _)| *due) != due {
-                alarm = due.map(|due| {
-                    // Rounded up, so that it is due when it rings.
-                    let milliseconds = due.saturating_sub(now).div_ceil(MILLISECOND);
-                    (due, Box::pin(host::sleep(milliseconds)) as LocalBoxFuture<'static, ()>)
-                });
-            }
-            let rang = alarm.as_mut().is_some_and(|(_, ringing)| ringing.as_mut().poll(context).is_ready());
-            if !rang {
-                return Poll::Pending;
-            }
-            alarm = None;
-        }
-    })
-    .await
-}
-
-/// The result of a script.
-fn result(run: &Run, ended: Result<(), ScriptError>, about: &About) -> ToolOutput {
-    let now = host::monotonic();
-    let mut calls = run.calls.borrow_mut();
-    let awaited: Vec<String> = calls.under_way().into_iter().map(str::to_owned).collect();
-    let (stopped, not_begun) = calls.stop(now);
-    let mut output = run.output.take();
-    let (mut returned, mut structured) = run.returned.take();
-    if run.only_if_silent.get() && !output.is_empty() {
-        (returned, structured) = (None, None);
-    }
-    let mut limit = run.limit.get();
-    let error = match ended {
-        Err(error) if error.kind == ScriptErrorKind::Ended => None,
-        ended => ended.err(),
-    };
-    if let Some(text) = returned
-        && output.text(text).is_err()
-    {
-        limit = limit.or(Some(Limit::Output));
-    }
-    if error.is_none() {
-        if !stopped.is_empty() {
-            output.note(format!("Stopped with the script: {}.", short_list(&stopped)));
-        }
-        if !not_begun.is_empty() {
-            output.note(format!("Not begun when the script ended: {}.", short_list(&not_begun)));
-        }
-    }
-    limit = limit.or(match error.as_ref().map(|error| error.kind) {
-        Some(ScriptErrorKind::Memory) => Some(Limit::Memory(MEMORY)),
-        Some(ScriptErrorKind::Stack) => Some(Limit::Stack),
-        _ => None,
-    });
-    let error = error.or_else(|| limit.map(|_| ScriptError::interrupted()));
-    let awaited: Vec<&str> = awaited.iter().take(5).map(String::as_str).collect();
-    host::shape(&run.id, run.options.max_output_tokens.saturating_mul(4));
-    let failure =
-        error.as_ref().map(|error| failure::said(error, limit, &awaited, &calls.done(), about.hint.as_deref()));
-    let seconds = Duration::from_nanos(now.saturating_sub(run.begun)).as_secs_f64();
-    let made = match calls.count_made() {
-        0 => String::new(),
-        1 => ", 1 call".to_owned(),
-        many => format!(", {many} calls"),
-    };
-    let status = match failure {
-        None => format!("Completed in {seconds:.2} s{made}."),
-        Some(_) => format!("Failed after {seconds:.2} s{made}."),
-    };
-    let is_error = failure.is_some();
-    let (content, parts) = output.into_content(status, failure);
-    let (records, omitted) = calls.details(&run.id);
-    let mut details = json!({"calls": records, "parts": parts});
-    if let Some(fields) = details.as_object_mut() {
-        if omitted > 0 {
-            fields.insert("callsOmitted".to_owned(), omitted.into());
-        }
-        if let Some(limit) = limit {
-            fields.insert("limit".to_owned(), limit.name().into());
-        }
-        if let Some(error) = &error {
-            let code = match limit {
-                Some(Limit::Timeout(_)) => "timeout",
-                Some(_) => "limit",
-                None => about.code.unwrap_or("failed"),
-            };
-            fields.insert("error".to_owned(), json!({"code": code, "message": error.message}));
-        }
-    }
-    ToolOutput {
-        content,
-        details: Some(details.to_string()),
-        structured: structured.filter(|_| !is_error),
-        is_error,
-        terminate: false,
-        usage: None,
-    }
-}
-
-fn short_list(names: &[String]) -> String {
-    const MOST: usize = 10;
-    let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{shown} and {} more", names.len() - MOST) } else { shown }
 }
