@@ -122,6 +122,7 @@ fn settings_and_options_leave_built_in_extensions_out() {
     let there = |options: &[&str]| sandbox.holder("tool_search", options).is_some();
     assert!(there(&[]) && there(&["--no-mcp"]));
     assert!(!there(&["-ne"]) && there(&["-ne", "-e", "builtin:tool-search"]));
+    assert!(!there(&["-e", "-builtin:tool-search"]) && !there(&["--extension=-builtin:tool-search"]));
     sandbox.settings(&json!({"extensions": ["-builtin:tool-search", "-builtin:mcp"]}));
     assert!(!there(&[]) && there(&["-e", "builtin:tool-search"]));
     let list = sandbox.atoll().args(["plugin", "list", "--json"]).run().json();
@@ -138,9 +139,11 @@ fn settings_and_options_leave_built_in_extensions_out() {
 #[test]
 fn a_name_that_no_built_in_extension_has_is_said() {
     let sandbox = Sandbox::new();
-    for (name, says) in [("tool-serch", "tool-search"), ("mcp", "not part of this version"), ("read", "--tools")] {
-        let run = sandbox.atoll().args(["tool", "list", "-e", &format!("builtin:{name}")]).run().code(1);
-        assert!(run.one_line().contains(says), "{run:#?}");
+    for (name, says) in [("tool-serch", "tool-search"), ("mpc", "mcp"), ("read", "--tools")] {
+        for sign in ["", "-"] {
+            let run = sandbox.atoll().args(["tool", "list", "-e", &format!("{sign}builtin:{name}")]).run().code(1);
+            assert!(run.one_line().contains(says), "{run:#?}");
+        }
     }
     sandbox.settings(&json!({"extensions": ["-builtin:grep"]}));
     let run = sandbox.atoll().args(["tool", "list"]).run().ok();

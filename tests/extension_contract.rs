@@ -166,6 +166,16 @@ const FUNCTIONS: &[(&str, Shown, Shown)] = &[
         By("atoll.getSettings()", SESSION),
     ),
     (
+        "host.home",
+        By("\"home\"", "dash_e_works_with_every_command_that_uses_the_tools"),
+        Not("scripts name what is below the user's home with `~`"),
+    ),
+    (
+        "host.wanted-command",
+        By("\"command\"", "a_command_of_a_plugins_is_one_of_the_program"),
+        Not("a script begins nothing by itself that a command could do without"),
+    ),
+    (
         "host.subscribe",
         By("\"subscribe\"", "an_extension_wants_other_events_from_when_it_says_so"),
         By("off()", "a_script_wants_other_events_from_when_it_says_so"),

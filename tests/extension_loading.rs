@@ -33,6 +33,7 @@ fn dash_e_works_with_every_command_that_uses_the_tools() {
         (&json!("Mode::Command"), &json!("greeter"), &json!(false))
     );
     assert_eq!(host[0]["cwd"], json!(sandbox.work()));
+    assert_eq!((&host[0]["home"], &host[0]["command"]), (&json!(sandbox.user_home()), &json!(null)));
     let doctor = sandbox.atoll().args(&names).arg("doctor").run();
     assert!(doctor.stdout.contains("1 plugin of yours"), "{doctor:#?}");
     let run = sandbox.scripted(&one_call("hello", &json!({}))).args(&names).arg("go").run().ok();

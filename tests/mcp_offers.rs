@@ -76,7 +76,7 @@ fn what_is_no_text_is_shown_or_kept_or_named_for_a_model_and_whole_for_scripts()
         {"calls": [{"tool": "mcp__peer__big", "arguments": {"bytes": 50_000}}]},
         {"text": "done"},
     ]);
-    place.sandbox.scripted(&json!({"turns": turns})).arg("-e").arg(&place.file).arg("go").run().ok();
+    place.sandbox.scripted(&json!({"turns": turns})).arg("go").run().ok();
     let results = place.sandbox.results();
     let gifts = results[0]["content"].as_array().unwrap();
     assert_eq!(gifts.iter().filter(|piece| piece["type"] == "image").count(), 1, "the picture stays: {gifts:#?}");
@@ -114,7 +114,7 @@ fn said(place: &Place) -> Vec<String> {
 fn a_prompt_is_a_command_whose_messages_are_the_users() {
     let place = Place::of_peer(&["--more"]);
     let turns = json!({"turns": [{"text": "hello"}, {"text": "hello"}]});
-    let run = |line: &str| place.sandbox.scripted(&turns).arg("-e").arg(&place.file).arg(line).run();
+    let run = |line: &str| place.sandbox.scripted(&turns).arg(line).run();
     // At first it is not known what the server has, and then it is.
     run("/mcp__peer__greet Bob how=\"very loud\"").ok();
     assert_eq!(said(&place), ["greet: {\"how\":\"very loud\",\"who\":\"Bob\"}"]);
@@ -129,7 +129,7 @@ fn prompts_come_and_are_told_of() {
     let place = Place::of_peer(&["--more"]);
     let code = "await tools.mcp__peer__more_prompts({}); return 1";
     let turns = json!({"turns": [{"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "a"}, {"text": "b"}]});
-    place.sandbox.scripted(&turns).arg("-e").arg(&place.file).args(["go", "/mcp__peer__second"]).run().ok();
+    place.sandbox.scripted(&turns).args(["go", "/mcp__peer__second"]).run().ok();
     assert!(said(&place).contains(&"second: {}".to_owned()), "{:?}", said(&place));
 }
 
@@ -157,7 +157,7 @@ fn what_a_server_had_is_found_and_declared_before_it_is_there() {
     let turns = json!({"turns": [
         {"calls": [{"tool": "tool_search", "arguments": {"query": "adds numbers"}}]}, {"text": "done"},
     ]});
-    place.sandbox.scripted(&turns).arg("-e").arg(&place.file).arg("go").longest(20).run().ok();
+    place.sandbox.scripted(&turns).arg("go").longest(20).run().ok();
     let messages = place.sandbox.messages();
     let declared = messages.iter().flat_map(|message| message["toolsAdded"].as_array().cloned().unwrap_or_default());
     let declared: Vec<String> = declared.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
@@ -180,7 +180,7 @@ fn a_call_waits_for_its_own_server_and_what_is_kept_of_another_does_not_count() 
     assert_eq!(serde_json::from_str::<Value>(gave.trim()).unwrap(), json!(["again", "more_0"]));
     // The same name, and another way to reach it: what was kept is not its.
     let servers = json!({"peer": {"command": peer(), "args": ["--die"], "exposure": "deferred"}});
-    place.sandbox.settings(&json!({"pluginSettings": {"mcp": {"mcpServers": servers}}}));
+    place.sandbox.home_file("mcp.json", json!({"mcpServers": servers}).to_string());
     let table = place.atoll().args(["tool", "list", "--json"]).run().json();
     let names: Vec<&str> = table.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert!(!names.iter().any(|name| name.starts_with("mcp__")), "{names:?}");

@@ -35,7 +35,7 @@ impl Place {
     }
 
     fn configure(&self, configuration: &Value) {
-        self.sandbox.settings(&json!({"pluginSettings": {"mcp-proxy": configuration}}));
+        self.sandbox.home_file("mcp.json", configuration.to_string());
     }
 
     /// With one server, `peer`, that has these fields and writes down each start and what it is sent.

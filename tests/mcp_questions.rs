@@ -131,8 +131,7 @@ fn a_model_is_asked_for_a_server_if_the_person_allows_it() {
     let turns = json!([
         {"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "Oslo. STOP And more."}, {"text": "done"},
     ]);
-    let start =
-        || AtTerminal::start(place.sandbox.scripted(&json!({"turns": turns})).arg("-e").arg(&place.file).arg("go"));
+    let start = || AtTerminal::start(place.sandbox.scripted(&json!({"turns": turns})).arg("go"));
     let mut at = start();
     let shown = at.wait_for("[y]es or [n]o");
     for told in [

@@ -80,14 +80,7 @@ fn servers_in_python_have_their_tools_resources_and_prompts() {
     let read = place.call("read_mcp_resource", &json!({"server": "sqlite", "uri": "memo://insights"}));
     assert_eq!(read["isError"], false, "{read:#}");
     let turns = json!({"turns": [{"text": "done"}]});
-    place
-        .sandbox
-        .scripted(&turns)
-        .arg("-e")
-        .arg(&place.file)
-        .arg("/mcp__sqlite__mcp_demo topic='red shoes'")
-        .run()
-        .ok();
+    place.sandbox.scripted(&turns).arg("/mcp__sqlite__mcp_demo topic='red shoes'").run().ok();
     let said = place.sandbox.messages().iter().map(|message| text_of(&message["content"])).collect::<Vec<_>>();
     assert!(said.iter().any(|text| text.contains("red shoes")), "{said:?}");
 }
@@ -104,7 +97,7 @@ fn everything_that_one_server_has_is_there() {
     let read = place.call("read_mcp_resource", &json!({"server": "everything", "uri": first}));
     assert!(read["isError"] == false && !text_of(&read["content"]).is_empty(), "{read:#}");
     let turns = json!({"turns": [{"text": "done"}]});
-    let run = |line: &str| place.sandbox.scripted(&turns).arg("-e").arg(&place.file).arg(line).run();
+    let run = |line: &str| place.sandbox.scripted(&turns).arg(line).run();
     run("/mcp__everything__simple_prompt").ok();
     run("/mcp__everything__args_prompt Oslo").ok();
     let said = place.sandbox.messages().iter().map(|message| text_of(&message["content"])).collect::<Vec<_>>();

@@ -195,7 +195,7 @@ fn a_model_is_declared_what_is_direct_and_finds_the_rest() {
         {"text": "done"},
     ]);
     let sandbox = &place.sandbox;
-    sandbox.scripted(&json!({"turns": turns})).arg("-e").arg(&place.file).arg("go").run().ok();
+    sandbox.scripted(&json!({"turns": turns})).arg("go").run().ok();
     // What each request declares for the first time.
     let declared: Vec<Vec<String>> = (sandbox.messages().iter())
         .filter_map(|message| message["toolsAdded"].as_array().cloned())
@@ -226,7 +226,7 @@ fn a_model_is_told_of_servers_whose_tools_it_is_not_declared_and_has_what_reache
     let turns = json!([
         {"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "done"}, {"text": "done"},
     ]);
-    sandbox.scripted(&json!({"turns": turns})).arg("-e").arg(&place.file).args(["go", "on"]).run().ok();
+    sandbox.scripted(&json!({"turns": turns})).args(["go", "on"]).run().ok();
     let results = sandbox.results();
     assert!(text_of(&results[0]["content"]).contains("by script"), "{results:#?}");
     let sections = sandbox.messages();

@@ -1,12 +1,10 @@
-//! The adapter for MCP servers as a user has it who names it for a run.
+//! MCP servers as a user has them: in `mcp.json`.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Command, Sandbox, plugins::workspace_root};
-
-const MANIFEST: &str = include_str!("../../guest-extensions/mcp/plugin.toml");
+use super::{Command, Sandbox};
 
 /// The program that is the server.
 pub(crate) fn peer() -> String {
@@ -20,25 +18,16 @@ pub(crate) fn is_alive(pid: &str) -> bool {
     state.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
-fn component() -> Vec<u8> {
-    let path = workspace_root().join("target/guests/wasm32-wasip2/guest/atoll_mcp.wasm");
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run the tests with `cargo xtask test`", path.display()))
-}
-
-/// A place with the adapter, and these servers.
+/// A place with these servers.
 pub(crate) struct Place {
     pub(crate) sandbox: Sandbox,
-    pub(crate) file: PathBuf,
 }
 
 impl Place {
     pub(crate) fn with(servers: &Value) -> Self {
         let sandbox = Sandbox::new();
-        let component = component();
-        sandbox.grant("mcp", &component, "all = true");
-        let file = sandbox.offered("adapter", &component, Some(MANIFEST));
-        sandbox.settings(&json!({"pluginSettings": {"mcp": {"mcpServers": servers}}}));
-        Self { sandbox, file }
+        sandbox.home_file("mcp.json", json!({"mcpServers": servers}).to_string());
+        Self { sandbox }
     }
 
     /// With one server, `peer`, that has these options.
@@ -47,7 +36,7 @@ impl Place {
     }
 
     pub(crate) fn atoll(&self) -> Command {
-        self.sandbox.atoll().arg("-e").arg(&self.file)
+        self.sandbox.atoll()
     }
 
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {

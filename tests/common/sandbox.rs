@@ -36,6 +36,11 @@ impl Sandbox {
         self.root().join("project")
     }
 
+    /// The user's home.
+    pub(crate) fn user_home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
     pub(crate) fn atoll_home(&self) -> PathBuf {
         self.root().join("home/.atoll")
     }

@@ -7,9 +7,13 @@ use atoll_mcp_client::{
     http::{Anybody, Endpoint, serve},
     wire::ProgramEnd,
 };
-use atoll_plugin::Error;
+use atoll_plugin::{Error, servers};
 
-use crate::net::Imports;
+use crate::{
+    net::Imports,
+    server::Surroundings,
+    values::{about, value},
+};
 
 /// An address that can be asked.
 pub(crate) struct Address {
@@ -17,19 +21,27 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// The address of an entry.
+    /// The address of an entry, with the values that the host fills in. `others`: the name of a server that another extension
+    /// added, which has to be allowed to ask it itself.
     ///
     /// # Errors
-    /// Why it is not known.
-    pub(crate) fn of(http: &Http, patience: Duration) -> Result<Self, Error> {
-        // Values that are looked up are the host's to fill in, which it can not do yet.
-        let unknown =
-            |what: &str| Error::invalid_arguments(format!("{what}: variables and commands are not supported yet"));
-        let url = http.url.known().ok_or_else(|| unknown("url"))?;
+    /// Why it is not known, or not allowed.
+    pub(crate) async fn of(
+        http: &Http,
+        patience: Duration,
+        around: &Surroundings,
+        others: Option<&str>,
+    ) -> Result<Self, Error> {
+        let filled =
+            async |template, what: &str| value(template, &around.file).await.map_err(|error| about(error, what));
+        let url = filled(&http.url, "url").await?;
+        if let Some(server) = others {
+            let wanted = servers::Request { method: "POST".to_owned(), url: url.clone() };
+            servers::permit(server.to_owned(), servers::Permission::Request(wanted)).await?;
+        }
         let mut headers = Vec::new();
-        for (name, value) in &http.headers {
-            let value = value.known().ok_or_else(|| unknown(&format!("headers.{name}")))?;
-            headers.push((name.to_ascii_lowercase(), value));
+        for (name, template) in &http.headers {
+            headers.push((name.to_ascii_lowercase(), filled(template, &format!("headers.{name}")).await?));
         }
         Ok(Self { endpoint: Endpoint { url, headers, patience } })
     }

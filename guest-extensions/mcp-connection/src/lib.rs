@@ -15,6 +15,7 @@ mod reading;
 pub mod server;
 pub mod shown;
 pub mod stdio;
+pub mod values;
 
 use atoll_mcp_client::session::{Refusal, ServerTool, Session};
 use futures::{FutureExt as _, future::LocalBoxFuture};

@@ -49,6 +49,8 @@ pub struct Server {
     pub name: String,
     /// What the configuration says of it.
     pub entry: Entry,
+    /// Another extension added it: it is asked whether that one may do what it needs.
+    is_others: bool,
     pub(crate) drive: Drive,
     /// What it says of how it is used, once it was there.
     instructions: RefCell<Option<String>>,
@@ -72,6 +74,7 @@ enum Far {
 }
 
 /// What all servers are connected to with.
+#[derive(Clone)]
 pub struct Surroundings {
     /// Where their tools go.
     pub catalog: Rc<dyn Catalog>,
@@ -79,6 +82,8 @@ pub struct Surroundings {
     pub identity: Identity,
     /// The user's home, which a `~` stands for.
     pub home: Option<String>,
+    /// The name of the file of configuration that values are looked up for.
+    pub file: String,
     /// Who answers what they ask; [`Identity::answers`] says whether there is somebody.
     pub answers: Option<Rc<dyn Answers>>,
 }
@@ -99,6 +104,7 @@ impl Server {
         Self {
             name,
             entry,
+            is_others: false,
             drive,
             instructions: RefCell::default(),
             state,
@@ -108,6 +114,22 @@ impl Server {
             closing,
             asking: Asking::default(),
         }
+    }
+
+    /// The same, of another extension: it may do no more than what that one may do by itself.
+    #[must_use]
+    pub fn added_by_another(self) -> Self {
+        Self { is_others: true, ..self }
+    }
+
+    /// Another one like it, which is not connected to.
+    pub fn another(&self) -> Self {
+        Self { is_others: self.is_others, ..Self::new(self.name.clone(), self.entry.clone(), self.drive.clone()) }
+    }
+
+    /// How it is.
+    pub fn state(&self) -> State {
+        self.state.borrow().clone()
     }
 
     /// Connects, serves, and does so again whenever it is needed, until the session ends.
@@ -141,9 +163,10 @@ impl Server {
 
     /// One connection, from its beginning to its end. Whether there was one, and why it ended.
     async fn once(&self, around: &Surroundings) -> (bool, String) {
+        let others = self.is_others.then_some(self.name.as_str());
         let far = match &self.entry.transport {
-            Transport::Stdio(stdio) => Program::start(stdio, around.home.as_deref()).await.map(Far::Program),
-            Transport::Http(http) => Address::of(http, self.entry.timeout).map(Far::Address),
+            Transport::Stdio(stdio) => Program::start(stdio, around, others).await.map(Far::Program),
+            Transport::Http(http) => Address::of(http, self.entry.timeout, around, others).await.map(Far::Address),
         };
         let far = match far {
             Ok(far) => far,
@@ -314,11 +337,6 @@ impl Server {
     pub async fn known(&self) {
         let mut state = self.state.subscribe();
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
-    }
-
-    /// What it is doing now.
-    pub fn state(&self) -> State {
-        self.state.borrow().clone()
     }
 
     /// Hears of each change of what it is doing.

@@ -6,10 +6,15 @@ use atoll_mcp_client::{
     config::Stdio,
     wire::{Lines, ProgramEnd},
 };
-use atoll_plugin::{Error, clock, next_chunk, process};
+use atoll_plugin::{Error, clock, next_chunk, process, servers};
 use futures::{
     FutureExt as _,
     future::{Either, join, select},
+};
+
+use crate::{
+    server::Surroundings,
+    values::{about, value},
 };
 
 /// How much is read at once.
@@ -40,24 +45,27 @@ fn expanded(text: &str, home: Option<&str>) -> String {
 }
 
 impl Program {
-    /// Starts it.
+    /// Starts it. `others`: the name of a server that another extension added, which has to be allowed this itself.
     ///
     /// # Errors
     /// Why it can not be started.
-    pub async fn start(stdio: &Stdio, home: Option<&str>) -> Result<Self, Error> {
+    pub async fn start(stdio: &Stdio, around: &Surroundings, others: Option<&str>) -> Result<Self, Error> {
+        let home = around.home.as_deref();
+        let program = expanded(&stdio.program, home);
+        let arguments: Vec<String> = stdio.arguments.iter().map(|argument| expanded(argument, home)).collect();
+        if let Some(server) = others {
+            let variables = stdio.env.iter().map(|(name, _)| name.clone()).collect();
+            let wanted = servers::Program { program: program.clone(), arguments: arguments.clone(), variables };
+            servers::permit(server.to_owned(), servers::Permission::Spawn(wanted)).await?;
+        }
         let mut env = Vec::new();
-        for (name, value) in &stdio.env {
-            // Values that are looked up are the host's to fill in, which it can not do yet.
-            let Some(value) = value.known() else {
-                return Err(Error::invalid_arguments(format!(
-                    "env.{name}: variables and commands are not supported yet"
-                )));
-            };
-            env.push((name.clone(), value));
+        for (name, template) in &stdio.env {
+            let value = value(template, &around.file).await;
+            env.push((name.clone(), value.map_err(|error| about(error, &format!("env.{name}")))?));
         }
         let child = process::spawn(process::Command {
-            program: expanded(&stdio.program, home),
-            arguments: stdio.arguments.iter().map(|argument| expanded(argument, home)).collect(),
+            program,
+            arguments,
             cwd: stdio.cwd.as_deref().map(|cwd| expanded(cwd, home)),
             env,
             clear_env: false,

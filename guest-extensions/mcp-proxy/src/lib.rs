@@ -37,7 +37,7 @@ use atoll_mcp_client::{
 };
 use atoll_mcp_connection::{drive::Drive, person::Person, server::Surroundings};
 use atoll_plugin::{
-    Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
+    Error, EventId, Exported as _, Extension, ToolOutput, clock, config, export_extension,
     extension::{Event, Outcome, StartReason},
     host, log, spawn_local, table, tools as export,
     types::{Subscription, Tool},
@@ -52,6 +52,8 @@ use one::{CHECKS_AT_ONCE, One};
 use settings::Direct;
 use shared::Shared;
 
+/// The file of servers.
+const FILE: &str = "mcp.json";
 /// How long the first prompt waits for servers whose tools are declared and not known.
 const FIRST_WAIT_MS: u64 = 10_000;
 /// How long a command waits for servers at its start, which may take 10 s in all.
@@ -66,11 +68,9 @@ struct Proxy {
 
 impl Extension for Proxy {
     async fn start(_: StartReason) -> Result<(Self, Subscription), Error> {
-        let text = host::settings();
-        let document = Document { place: Place::User, path: "pluginSettings.mcp-proxy", text: &text };
-        let settings::Read { servers, settings, problems } = settings::read(&[document]);
+        let settings::Read { servers, settings, problems } = configuration().await;
         for problem in &problems {
-            log::write(log::Level::Warn, &Problem::to_string(problem));
+            say(log::Level::Warn, &Problem::to_string(problem));
         }
         let about = host::describe();
         let is_command = about.mode == host::Mode::Command;
@@ -84,7 +84,8 @@ impl Extension for Proxy {
         let around = Rc::new(Surroundings {
             catalog: Rc::clone(&shared) as _,
             identity,
-            home: None,
+            home: host::home(),
+            file: FILE.to_owned(),
             answers: Some(Rc::new(Person)),
         });
         let checks = Rc::new(Semaphore::new(CHECKS_AT_ONCE));
@@ -119,10 +120,20 @@ impl Extension for Proxy {
     }
 
     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
-        if let Event::Other(other) = event
-            && other.name == "before-agent-start"
-            && !self.waited.replace(true)
-        {
+        let Event::Other(other) = event else { return Ok(Outcome::Pass) };
+        if other.name == "mcp-servers-change" {
+            let fields: Value = other.read()?;
+            for server in fields["servers"].as_array().into_iter().flatten() {
+                let name = &server["name"];
+                say(
+                    log::Level::Warn,
+                    &format!(
+                        "the server {name}, which an extension adds, is not connected to: mcp-proxy has those of mcp.json"
+                    ),
+                );
+            }
+        }
+        if other.name == "before-agent-start" && !self.waited.replace(true) {
             let is_declared = |one: &&Rc<One>| matches!(one.proxied.direct, Direct::All | Direct::These(_));
             let declared: Vec<Rc<One>> = self.servers.iter().filter(is_declared).map(Rc::clone).collect();
             wait_for(&declared, FIRST_WAIT_MS).await;
@@ -132,12 +143,12 @@ impl Extension for Proxy {
     }
 
     async fn command(&self, _: EventId, _: &str, arguments: &str) -> Result<(), Error> {
-        if !matches!(arguments.trim(), "" | "list" | "status") {
+        if !matches!(arguments.trim(), "" | "list") {
             return Err(Error::invalid_arguments(
                 "/mcp says how it is with the servers, and takes nothing; servers are added in mcp.json",
             ));
         }
-        ui::notify(&self.shared.status(&self.servers), ui::Tone::Info);
+        host::print(&self.shared.status(&self.servers));
         Ok(())
     }
 
@@ -156,6 +167,32 @@ async fn wait_for(servers: &[Rc<One>], milliseconds: u64) {
     }
     let known = join_all(servers.iter().map(|one| one.known()));
     select(std::pin::pin!(known), std::pin::pin!(clock::sleep(milliseconds))).await;
+}
+
+/// What the files say. Without any there are no servers.
+async fn configuration() -> settings::Read {
+    let files = match config::read(FILE.to_owned()).await {
+        Ok(files) => files,
+        Err(error) => {
+            say(log::Level::Warn, &error.message());
+            Vec::new()
+        }
+    };
+    let place = |place| match place {
+        config::Place::User => Place::User,
+        config::Place::Project => Place::Project,
+    };
+    let documents: Vec<Document<'_>> = (files.iter())
+        .filter(|file| file.trusted)
+        .map(|file| Document { place: place(file.place), path: &file.path, text: &file.text })
+        .collect();
+    settings::read(&documents)
+}
+
+/// Says something to the person, and in the log.
+fn say(level: log::Level, text: &str) {
+    log::write(level, text);
+    ui::notify(text, ui::Tone::Warning);
 }
 
 struct Calls;

@@ -55,6 +55,12 @@ impl Known {
         self.servers.borrow().get(server).cloned()
     }
 
+    /// Nothing is known of a server any more. What was kept of it stays kept.
+    pub(crate) fn forget(&self, server: &str) {
+        self.servers.borrow_mut().remove(server);
+        self.changed.borrow_mut().remove(server);
+    }
+
     /// Whether something is.
     pub(crate) fn has(&self, server: &str) -> bool {
         self.servers.borrow().contains_key(server)

@@ -6,17 +6,24 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
+mod commands;
+mod files;
 mod kept;
 mod offers;
+mod pool;
 mod prompts;
+mod registered;
 mod registry;
 mod resources;
 mod telling;
 
-use std::{cell::Cell, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use atoll_mcp_client::{
-    config::{Configuration, Document, Place, Problem},
+    config::{Configuration, Severity},
     exposure::Exposure,
     mentions::mentioned,
     result::shape,
@@ -26,20 +33,24 @@ use atoll_mcp_connection::{
     Answers, Catalog,
     drive::Drive,
     person::Person,
-    server::{Server, Surroundings, close_all},
+    server::{Server, Surroundings},
     shown,
 };
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
-    host, log, progress, spawn_local, tools,
+    host, log, progress, tools,
     types::{Subscription, Tool},
+    ui,
 };
 use futures::future::{join, join_all, select};
 use serde_json::Value;
 
+use files::{FILE, Files};
 use offers::Offers;
+use pool::Pool;
 use prompts::Prompts;
+use registered::Registered;
 use telling::{Telling, activate};
 
 /// How much of a result's text a model gets, in characters; the whole is in a file.
@@ -56,46 +67,69 @@ const SEARCH: &str = "tool_search";
 const SCRIPTS: &str = "codemode";
 
 struct Mcp {
-    servers: Vec<Rc<Server>>,
+    /// What the files say, and what is wrong with them.
+    configuration: Configuration,
+    /// What other extensions have added.
+    registered: RefCell<Registered>,
+    /// The servers that are there, or will be.
+    pool: Pool,
     offers: Rc<Offers>,
     telling: Telling,
-    /// Scripts may be switched on for servers.
-    with_scripts: bool,
+    /// The servers of the files have been connected to, or are being.
+    connected: Cell<bool>,
     /// The first prompt has been waited for.
     waited: Cell<bool>,
 }
 
 impl Extension for Mcp {
     async fn start(_: StartReason) -> Result<(Self, Subscription), Error> {
-        let settings = host::settings();
-        let path = "pluginSettings.mcp";
-        let document = Document { place: Place::User, path, text: &settings };
-        let Configuration { servers, problems, auto_enable_codemode } = Configuration::read(&[document]);
-        for problem in &problems {
-            log::write(log::Level::Warn, &Problem::to_string(problem));
-        }
-        let wanted = Subscription::new().event("session-start").event("before-agent-start").event("tool-call");
-        let wanted = wanted.event("input");
-        let (drive, offers, about) = (Drive::new()?, Rc::new(Offers::beside(wanted)), host::describe());
-        let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd, answers: true };
-        let catalog = Rc::clone(&offers) as Rc<dyn Catalog>;
+        let (about, is_for_command) = (host::describe(), host::wanted_command().is_some());
+        // A file that can not be read must not keep away what repairs it.
+        let configuration = match Files::read().await {
+            Ok(files) => files.configuration(),
+            Err(error) => {
+                say(log::Level::Warn, &error.message());
+                Configuration::default()
+            }
+        };
+        let wanted = Subscription::new()
+            .event("session-start")
+            .event("before-agent-start")
+            .event("tool-call")
+            .event("input")
+            .event("mcp-servers-change")
+            .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        let offers = Rc::new(Offers::beside(wanted));
         let answers: Option<Rc<dyn Answers>> = Some(Rc::new(Person));
-        let around = Rc::new(Surroundings { catalog, identity, home: None, answers });
-        let enabled = servers.into_iter().filter(|server| server.entry.enabled);
-        let servers: Vec<Rc<Server>> =
-            enabled.map(|server| Rc::new(Server::new(server.name, server.entry, drive.clone()))).collect();
-        offers.remember(&servers).await;
-        for server in &servers {
-            spawn_local(Rc::clone(server).live(Rc::clone(&around)));
+        let around = Surroundings {
+            catalog: Rc::clone(&offers) as Rc<dyn Catalog>,
+            identity: Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd, answers: true },
+            home: host::home(),
+            file: FILE.to_owned(),
+            answers,
+        };
+        let adapter = Self {
+            configuration,
+            registered: RefCell::default(),
+            pool: Pool::new(Drive::new()?, around, Rc::clone(&offers)),
+            offers,
+            telling: Telling::default(),
+            connected: Cell::new(false),
+            waited: Cell::new(false),
+        };
+        if !is_for_command {
+            for problem in &adapter.configuration.problems {
+                let level = if problem.severity == Severity::Error { log::Level::Warn } else { log::Level::Info };
+                say(level, &problem.to_string());
+            }
+            adapter.connect().await;
         }
-        if about.mode == host::Mode::Command {
+        if about.mode == host::Mode::Command && !is_for_command {
             // A command calls at once what it names, and a script at once what it mentions.
-            wait_for(&servers, START_WAIT_MS).await;
+            wait_for(&adapter.pool.all(), START_WAIT_MS).await;
         }
-        let wanted = offers.prompts.started();
-        let with_scripts = auto_enable_codemode.unwrap_or(true);
-        let (telling, waited) = (Telling::default(), Cell::new(false));
-        Ok((Self { servers, offers, telling, with_scripts, waited }, wanted))
+        let wanted = adapter.offers.prompts.started();
+        Ok((adapter, wanted))
     }
 
     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
@@ -103,19 +137,20 @@ impl Extension for Mcp {
             Event::ToolCall(call) => self.wait_for_unknown(self.needed_by(&call), LONGEST_WAIT_MS).await,
             Event::Input(input) => {
                 let wait = async |some| self.wait_for_unknown(some, LONGEST_WAIT_MS).await;
-                return self.offers.prompts.typed(&input, &self.servers, wait).await;
+                return self.offers.prompts.typed(&input, &self.pool.all(), wait).await;
             }
-            Event::Other(other) if other.name == "session-start" => {
-                activate(&self.servers, self.with_scripts).await;
-                self.telling.tell(&self.servers).await;
+            Event::Other(other) if other.name == "session-start" => self.tell().await,
+            Event::Other(other) if other.name == "mcp-servers-change" => {
+                self.follow().await;
+                self.tell().await;
             }
             Event::Other(other) if other.name == "before-agent-start" => {
                 if !self.waited.replace(true) {
-                    let is_declared = |server: &&Rc<Server>| server.entry.exposure.could_be(Exposure::Direct);
-                    let declared: Vec<Rc<Server>> = self.servers.iter().filter(is_declared).map(Rc::clone).collect();
+                    let mut declared = self.pool.all();
+                    declared.retain(|server| server.entry.exposure.could_be(Exposure::Direct));
                     self.wait_for_unknown(declared, FIRST_WAIT_MS).await;
                 }
-                self.telling.tell(&self.servers).await;
+                self.telling.tell(&self.pool.all()).await;
             }
             Event::ToolResult(_) | Event::Bus(_) | Event::Other(_) => {}
         }
@@ -124,41 +159,100 @@ impl Extension for Mcp {
 
     async fn command(&self, _: EventId, name: &str, arguments: &str) -> Result<(), Error> {
         match Prompts::is_one(name) {
-            true => self.offers.prompts.run(name, arguments, &self.servers).await,
-            false => Err(Error::not_found(format!("There is no command {name}."))),
+            true => self.offers.prompts.run(name, arguments, &self.pool.all()).await,
+            false => commands::run(self, arguments).await,
         }
     }
 
     async fn stop(&self) {
-        join(close_all(&self.servers), self.offers.known.keep()).await;
+        join(self.pool.close(), self.offers.known.keep()).await;
     }
 }
 
 export_extension!(Mcp);
 
 impl Mcp {
+    /// Connects to what the files and other extensions have, unless that was begun.
+    async fn connect(&self) {
+        if self.connected.replace(true) {
+            return;
+        }
+        let enabled = self.configuration.servers.iter().filter(|server| server.entry.enabled);
+        let mut all: Vec<Server> = enabled.map(|server| self.pool.made(server)).collect();
+        let (new, _) = self.take_registered();
+        all.extend(new);
+        self.pool.begin(all).await;
+    }
+
+    /// What other extensions have added since it was looked at, and the names of what is gone or has become something else.
+    fn take_registered(&self) -> (Vec<Server>, Vec<String>) {
+        let now = Registered::read(&self.configuration);
+        let before = self.registered.replace(now);
+        let now = self.registered.borrow();
+        for problem in now.problems.iter().filter(|problem| !before.problems.contains(problem)) {
+            say(log::Level::Warn, problem);
+        }
+        let is_among = |all: &Registered, name: &str, config: &Value| {
+            all.servers.iter().any(|(known, is)| known.name == name && is == config)
+        };
+        let new = now
+            .servers
+            .iter()
+            .filter(|(server, config)| server.entry.enabled && !is_among(&before, &server.name, config));
+        let new = new.map(|(server, _)| self.pool.made(server).added_by_another()).collect();
+        let gone = before.servers.iter().filter(|(server, config)| !is_among(&now, &server.name, config));
+        (new, gone.map(|(server, _)| server.name.clone()).collect())
+    }
+
+    /// Has those that other extensions have added, and no others of theirs.
+    async fn follow(&self) {
+        if !self.connected.get() {
+            return;
+        }
+        let (new, gone) = self.take_registered();
+        for name in gone {
+            self.pool.end(&name).await;
+        }
+        self.pool.begin(new).await;
+    }
+
+    /// Has the model know of the servers, and have what reaches their tools.
+    async fn tell(&self) {
+        let servers = self.pool.all();
+        activate(&servers, self.configuration.auto_enable_codemode.unwrap_or(true)).await;
+        self.telling.tell(&servers).await;
+    }
+
     /// The servers that a call may need, beside those whose tools it is.
     fn needed_by(&self, call: &Call) -> Vec<Rc<Server>> {
-        let names = || self.servers.iter().map(|server| server.name.as_str());
-        let needed: Vec<&str> = match call.tool.as_str() {
-            SEARCH => names().collect(),
-            tool if resources::is_one(tool) => names().collect(),
+        let mut servers = self.pool.all();
+        let names = || servers.iter().map(|server| server.name.as_str());
+        let needed: Vec<String> = match call.tool.as_str() {
+            SEARCH => return servers,
+            tool if resources::is_one(tool) => return servers,
             SCRIPTS => {
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-                mentioned(arguments["code"].as_str().unwrap_or_default(), names())
+                let mentioned = mentioned(arguments["code"].as_str().unwrap_or_default(), names());
+                mentioned.into_iter().map(str::to_owned).collect()
             }
             _ => return Vec::new(),
         };
-        self.servers.iter().filter(|server| needed.contains(&server.name.as_str())).map(Rc::clone).collect()
+        servers.retain(|server| needed.contains(&server.name));
+        servers
     }
-}
 
-impl Mcp {
     /// Waits for those of these of which it is not known yet what they have.
     async fn wait_for_unknown(&self, mut servers: Vec<Rc<Server>>, milliseconds: u64) {
         servers.retain(|server| !self.offers.knows(&server.name));
         wait_for(&servers, milliseconds).await;
     }
+}
+
+/// Says something to whoever reads the log, and to the person.
+fn say(level: log::Level, text: &str) {
+    log::write(level, text);
+    let tone = if level == log::Level::Info { ui::Tone::Info } else { ui::Tone::Warning };
+    ui::notify(text, tone);
 }
 
 /// Waits until it is known whether these are there, or for so long.
@@ -188,13 +282,13 @@ impl tools::Guest for Tools {
         };
         progress::shape(&call.id, MAX_TEXT, false);
         if resources::is_one(&call.tool) {
-            let given = adapter.offers.resources.call(&call.tool, &arguments, &adapter.servers).await?;
+            let given = adapter.offers.resources.call(&call.tool, &arguments, &adapter.pool.all()).await?;
             return Ok(output(shown::content(given.pieces), &given.whole, false));
         }
         let source = adapter.offers.registry.source(&call.tool);
         let found = source.and_then(|source| {
-            let server = adapter.servers.iter().find(|server| server.name == source.server)?;
-            Some((source.tool, Rc::clone(server)))
+            let server = adapter.pool.all().into_iter().find(|server| server.name == source.server)?;
+            Some((source.tool, server))
         });
         let Some((tool, server)) = found else {
             return Err(Error::not_found(format!("The tool {} is not offered by its server any more.", call.tool)));

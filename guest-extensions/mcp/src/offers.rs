@@ -1,7 +1,7 @@
 //! What servers offer, where each of it goes: tools and resources into the table, prompts among the commands, and all of it to
 //! what is kept for the next session.
 
-use std::{cell::OnceCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
 use atoll_mcp_client::session::{ServerTool, Session};
 use atoll_mcp_connection::{Catalog, Met, server::Server};
@@ -21,7 +21,7 @@ pub(crate) struct Offers {
     /// All of it, from one session to the next.
     pub(crate) known: Rc<Known>,
     /// The servers.
-    servers: OnceCell<Vec<Rc<Server>>>,
+    servers: RefCell<Vec<Rc<Server>>>,
 }
 
 impl Offers {
@@ -32,15 +32,15 @@ impl Offers {
             resources: Resources::default(),
             prompts: Prompts::beside(others),
             known: Rc::default(),
-            servers: OnceCell::new(),
+            servers: RefCell::default(),
         }
     }
 
-    /// Offers what these servers had when they were last there. They are told from here on.
-    pub(crate) async fn remember(&self, servers: &[Rc<Server>]) {
-        let servers = self.servers.get_or_init(|| servers.to_vec());
-        self.known.read(servers).await;
-        for server in servers {
+    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on.
+    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>]) {
+        self.set(all);
+        self.known.read(some).await;
+        for server in some {
             let Some(kept) = self.known.of(&server.name) else {
                 Registry::coming(&server.name);
                 continue;
@@ -48,7 +48,7 @@ impl Offers {
             server.remember(kept.instructions.clone());
             // What can not be had is said once the server is there.
             self.registry.have(server, kept.instructions.as_deref(), kept.tools).await;
-            self.resources.note(server, kept.has_resources, servers).await;
+            self.resources.note(server, kept.has_resources, all).await;
             self.prompts.have(&server.name, kept.prompts).await;
         }
     }
@@ -58,14 +58,29 @@ impl Offers {
         self.known.has(server)
     }
 
-    fn servers(&self) -> &[Rc<Server>] {
-        self.servers.get().map(Vec::as_slice).unwrap_or_default()
+    /// From here on it is these.
+    pub(crate) fn set(&self, all: &[Rc<Server>]) {
+        *self.servers.borrow_mut() = all.to_vec();
+    }
+
+    /// A server is not there any more, and these are.
+    pub(crate) async fn forget(&self, server: &Server, all: &[Rc<Server>]) {
+        self.set(all);
+        self.registry.have(server, None, Vec::new()).await;
+        self.resources.note(server, false, all).await;
+        self.prompts.have(&server.name, Vec::new()).await;
+        self.known.forget(&server.name);
+        Registry::settled(&server.name);
+    }
+
+    fn servers(&self) -> Vec<Rc<Server>> {
+        self.servers.borrow().clone()
     }
 
     async fn look(&self, server: &Server, session: &Session, what: Met) {
         let (_, has_resources, has_prompts) = session.has();
         if what == Met::All {
-            self.resources.note(server, has_resources, self.servers()).await;
+            self.resources.note(server, has_resources, &self.servers()).await;
             self.known.change(&server.name, |kept| kept.has_resources = has_resources);
         }
         if what == Met::Resources {

@@ -38,6 +38,12 @@ impl Registry {
         self.tools.borrow().get(name).cloned()
     }
 
+    /// The tools of a server that are in the table, by their names on the server.
+    pub(crate) fn tools_of(&self, server: &str) -> Vec<String> {
+        let tools = self.tools.borrow();
+        tools.values().filter(|source| source.server == server).map(|source| source.tool.clone()).collect()
+    }
+
     /// Says that tools of a server are to come.
     pub(crate) fn coming(server: &str) {
         let _ = table::expect(&namespace(server), true);

@@ -45,7 +45,9 @@ pub use env_pattern::EnvPattern;
 pub use error_code::{ErrorCode, UnknownErrorCode};
 pub use grants::{GrantState, Grants, GrantsError, Pin};
 pub use limits::{LimitName, Limits, LimitsSpec, MAX_TABLE_ELEMENTS, UnknownLimit, UserLimits};
-pub use manifest::{Claims, ContractVersion, ContractVersionError, Manifest, PluginName, PluginNameError};
+pub use manifest::{
+    Claims, ContractVersion, ContractVersionError, Manifest, PluginName, PluginNameError, StartWhen, Subcommand,
+};
 pub use origin::Origin;
 pub use origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};
 pub use path_pattern::{Access, RootPattern, RootVars, UnknownAccess};

@@ -107,6 +107,10 @@ pub struct Manifest {
     pub runs_scripts: Option<String>,
     /// It gives way to another plugin that claims what it claims. Only for what is part of the program.
     pub replaceable: Option<Claims>,
+    /// When it is started, if not always. Only for what is part of the program.
+    pub start_when: Option<StartWhen>,
+    /// The commands of its that are also commands of the program, `atoll NAME …`.
+    pub subcommands: Vec<Subcommand>,
 }
 
 /// The names that a replaceable plugin has, and gives up to another that has one of them.
@@ -118,6 +122,27 @@ pub struct Claims {
     pub commands: Vec<String>,
     /// Options of the command line, without dashes.
     pub flags: Vec<String>,
+    /// Events that only one extension is to answer for.
+    pub events: Vec<String>,
+}
+
+/// When an extension that is part of the program is started: with the session if one of these files is there, else when one
+/// of these events, or a command that it claims, comes first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartWhen {
+    /// Names of files in Atoll's directory, or in that of a trusted project.
+    pub config: Vec<String>,
+    /// Events.
+    pub events: Vec<String>,
+}
+
+/// A command of a plugin's that is also one of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subcommand {
+    /// Its name.
+    pub name: String,
+    /// What it does, for a list of commands.
+    pub description: String,
 }
 
 impl Manifest {
@@ -140,6 +165,8 @@ impl Manifest {
             "runs-scripts",
             "replaceable",
             "claims",
+            "start-when",
+            "subcommand",
         ];
         keys.extend(Wants::KEYS);
         root.only(&keys)?;
@@ -174,6 +201,8 @@ impl Manifest {
                 .unwrap_or_default()
                 .then(|| root.table("claims")?.map_or(Ok(Claims::default()), |section| read_claims(&section)))
                 .transpose()?,
+            start_when: root.table("start-when")?.map(|section| read_start(&section)).transpose()?,
+            subcommands: root.tables("subcommand")?.iter().map(read_subcommand).collect::<Result<_, _>>()?,
         })
     }
 
@@ -195,17 +224,45 @@ impl Manifest {
             limits: LimitsSpec::default(),
             runs_scripts: None,
             replaceable: None,
+            start_when: None,
+            subcommands: Vec::new(),
         }
     }
 }
 
 fn read_claims(section: &Section<'_>) -> Result<Claims, ManifestError> {
-    section.only(&["tools", "commands", "flags"])?;
+    section.only(&["tools", "commands", "flags", "events"])?;
     Ok(Claims {
         tools: read_tool_names(section, "tools")?,
         commands: read_tool_names(section, "commands")?,
         flags: read_tool_names(section, "flags")?,
+        events: read_tool_names(section, "events")?,
     })
+}
+
+fn read_start(section: &Section<'_>) -> Result<StartWhen, ManifestError> {
+    section.only(&["config", "events"])?;
+    let mut config = Vec::new();
+    if let Some(list) = section.texts("config")? {
+        for name in list.value {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+            if name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain) {
+                let reason = format!("`config`: `{}` is no plain name of a file", printable(name));
+                return Err(section.source().error(list.span.clone(), reason, "write one such as `\"mine.json\"`"));
+            }
+            config.push(name.to_owned());
+        }
+    }
+    Ok(StartWhen { config, events: read_tool_names(section, "events")? })
+}
+
+fn read_subcommand(section: &Section<'_>) -> Result<Subcommand, ManifestError> {
+    section.only(&["name", "description"])?;
+    let Some(name) = read_tool_name(section, "name")? else { return Err(section.missing("name", "\"mine\"")) };
+    let Some(description) = section.text("description")? else {
+        return Err(section.missing("description", "\"What it does.\""));
+    };
+    Ok(Subcommand { name, description: description.value.to_owned() })
 }
 
 /// A list of tool names, each once.

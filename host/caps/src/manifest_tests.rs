@@ -231,13 +231,45 @@ fn what_is_replaceable_says_what_it_gives_up() {
     assert_eq!(read("").unwrap().replaceable, None);
     assert_eq!(read("replaceable = false\n[claims]\ntools = [\"a\"]").unwrap().replaceable, None);
     assert_eq!(read("replaceable = true").unwrap().replaceable, Some(Claims::default()));
-    let claims = read("replaceable = true\n[claims]\ntools = [\"a\"]\ncommands = [\"b\"]\nflags = [\"c\"]").unwrap();
-    let expected = Claims { tools: vec!["a".into()], commands: vec!["b".into()], flags: vec!["c".into()] };
+    let claims =
+        read("replaceable = true\n[claims]\ntools = [\"a\"]\ncommands = [\"b\"]\nflags = [\"c\"]\nevents = [\"d\"]")
+            .unwrap();
+    let expected = Claims {
+        tools: vec!["a".into()],
+        commands: vec!["b".into()],
+        flags: vec!["c".into()],
+        events: vec!["d".into()],
+    };
     assert_eq!(claims.replaceable, Some(expected));
     for (wrong, says) in [
-        ("replaceable = true\n[claims]\nevents = [\"a\"]", "events"),
+        ("replaceable = true\n[claims]\nevent = [\"a\"]", "event"),
         ("replaceable = \"yes\"", "replaceable"),
         ("replaceable = true\n[claims]\ntools = [\"a b\"]", "a b"),
+    ] {
+        let error = read(wrong).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn what_starts_it_and_its_subcommands_are_named() {
+    let read = |more: &str| {
+        Manifest::parse(&format!("name = \"x\"\nversion = \"1\"\ncontract = \"0.1\"\n{more}"), "plugin.toml")
+    };
+    assert_eq!((read("").unwrap().start_when, read("").unwrap().subcommands), (None, Vec::new()));
+    let manifest = read(
+        "[start-when]\nconfig = [\"a.json\"]\nevents = [\"b\"]\n[[subcommand]]\nname = \"c\"\ndescription = \"Does it.\"",
+    )
+    .unwrap();
+    assert_eq!(manifest.start_when, Some(StartWhen { config: vec!["a.json".into()], events: vec!["b".into()] }));
+    assert_eq!(manifest.subcommands, [Subcommand { name: "c".into(), description: "Does it.".into() }]);
+    for (wrong, says) in [
+        ("[start-when]\nconfig = [\"../a.json\"]", "../a.json"),
+        ("[start-when]\nconfig = [\".a\"]", ".a"),
+        ("[start-when]\nconfigs = []", "configs"),
+        ("[[subcommand]]\nname = \"a\"", "description"),
+        ("[[subcommand]]\ndescription = \"x\"", "name"),
+        ("[[subcommand]]\nname = \"a b\"\ndescription = \"x\"", "a b"),
     ] {
         let error = read(wrong).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

@@ -1,10 +1,13 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-use crate::spelling::{Spelt, UnknownOption, spelt_out};
+use crate::{
+    spelling::{Spelt, UnknownOption, spelt_out},
+    subcommand::{self, Typed},
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -35,14 +38,24 @@ pub(crate) struct Arguments {
     pub(crate) trust: TrustArguments,
     #[command(flatten)]
     pub(crate) extensions: ExtensionArguments,
+    /// The command of a plugin's that is to run.
+    #[arg(skip)]
+    pub(crate) typed: Option<Typed>,
 }
 
 impl Arguments {
     /// Reads the command line.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let Spelt { words, unknown } = spelt_out(std::env::args_os(), &Self::command());
-        let mut read = Self::try_parse_from(words)?;
+        let Spelt { words, unknown, typed } = spelt_out(std::env::args_os(), &Self::command(), subcommand::is_one);
+        // What they are is only needed where it is shown.
+        let shows_help = |word: &OsString| matches!(word.to_str(), Some("-h" | "--help" | "help"));
+        let command = match words.iter().any(shows_help) {
+            true => Self::command().after_help(after_help()),
+            false => Self::command(),
+        };
+        let mut read = command.try_get_matches_from(words).and_then(|matches| Self::from_arg_matches(&matches))?;
         read.extensions.unknown = unknown;
+        read.typed = typed;
         if let Some(command) = &read.command
             && !command.uses_extensions()
             && let Some(option) = read.extensions.first_said()
@@ -55,13 +68,29 @@ impl Arguments {
     }
 }
 
+/// What stands behind the list of options: commands of plugins that are built in, and more.
+fn after_help() -> String {
+    let mut text = String::new();
+    for command in subcommand::of_builtins() {
+        text.push_str(&format!("  {:<11}  {}\n", command.name, command.description));
+    }
+    if text.is_empty() { EXIT_CODES.to_owned() } else { format!("Commands of plugins:\n{text}\n{EXIT_CODES}") }
+}
+
 /// Which extensions there are, for this run.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Extensions")]
 pub(crate) struct ExtensionArguments {
-    /// Load the extension in this file or folder, beside those that are installed; builtin:NAME is a built-in one. Can be
-    /// repeated; with every command that uses the tools.
-    #[arg(id = "extension", short = 'e', long = "extension", global = true, value_name = "FILE")]
+    /// Load the extension in this file or folder, beside those that are installed; builtin:NAME is a built-in one, and
+    /// -builtin:NAME leaves one out. Can be repeated; with every command that uses the tools.
+    #[arg(
+        id = "extension",
+        short = 'e',
+        long = "extension",
+        global = true,
+        value_name = "FILE",
+        allow_hyphen_values = true
+    )]
     pub(crate) named: Vec<PathBuf>,
     /// Leave out all extensions that are installed or built in (also -ne). Those of -e are loaded all the same.
     #[arg(long, global = true)]

@@ -15,8 +15,8 @@ use atoll_agent::{
     secrets::Secrets,
     settings::{BashSandbox, Settings},
 };
-use atoll_caps::Grants;
-use atoll_engine::{AuditLog, PluginHost};
+use atoll_caps::{Grants, Manifest};
+use atoll_engine::{AuditLog, Builtin, PluginHost};
 use atoll_table::{Registration, Table, model::ModelProvider};
 use futures::future::join_all;
 
@@ -28,6 +28,7 @@ use crate::{
     builtins,
     candidates::{Candidate, Candidates, named_failure},
     directories::Directories,
+    dormant::Setup,
     exit,
     extension_files::Unsure,
     host_facts::PluginSettings,
@@ -266,20 +267,42 @@ impl Parts {
     }
 
     /// The built-in tools alone, those that give way among them.
-    pub(crate) async fn builtin_tools(&self) -> anyhow::Result<Pipeline> {
+    pub(crate) async fn builtin_tools(self: &Arc<Self>) -> anyhow::Result<Pipeline> {
         let (table, replaceable) = tokio::join!(self.builtin_table(), self.replaceable());
         let mut table = table?;
-        replaceable?.begin(&[], &mut table)?;
+        replaceable?.tools_alone().begin(&[], &mut table)?;
         Ok(Pipeline::new(table))
     }
 
     /// The built-in plugins that give way. They are not in the table yet.
-    async fn replaceable(&self) -> anyhow::Result<Replaceable> {
-        let mut all = Vec::new();
+    async fn replaceable(self: &Arc<Self>) -> anyhow::Result<Replaceable> {
+        let (mut all, mut living) = (Vec::new(), Vec::new());
         for builtin in builtins::replaceable() {
-            all.push(self.host.load_builtin(builtin).await?);
+            if builtin.is_extension()? {
+                living.push((builtin, builtin.manifest()?));
+            } else {
+                all.push(self.host.load_builtin(builtin).await?);
+            }
         }
-        Ok(Replaceable::new(all))
+        let this = Arc::clone(self);
+        Ok(Replaceable::new(all, move || {
+            living.iter().map(|(builtin, manifest)| this.setup(builtin, manifest)).collect()
+        }))
+    }
+
+    /// What a built-in extension is loaded with now.
+    pub(crate) fn setup(&self, builtin: &'static Builtin, manifest: &Manifest) -> Setup {
+        let named = manifest.start_when.iter().flat_map(|when| &when.config);
+        let both = |name: &String| {
+            [Some(self.directories.atoll_home.join(name)), self.project.config_file(name)].into_iter().flatten()
+        };
+        Setup {
+            host: Arc::clone(&self.host),
+            builtin,
+            manifest: manifest.clone(),
+            added: self.grants().for_builtin(&manifest.name),
+            files: named.flat_map(both).collect(),
+        }
     }
 
     async fn builtin_table(&self) -> anyhow::Result<Table> {

@@ -59,6 +59,8 @@ pub(crate) struct Told {
 /// What extensions get beside the tool table.
 pub(crate) struct Surroundings {
     pub(crate) mode: Mode,
+    /// The command of a plugin's that the program was started for, if it was.
+    pub(crate) command: Option<String>,
     pub(crate) person: Option<Arc<Person>>,
     /// Who is shown what they do.
     pub(crate) sink: Sink,
@@ -73,6 +75,7 @@ impl Surroundings {
     pub(crate) fn of_command(person: Option<Arc<Person>>) -> Self {
         Self {
             mode: Mode::Command,
+            command: None,
             person,
             sink: Arc::new(|_| {}),
             session: None,
@@ -123,9 +126,11 @@ impl Assembled {
     /// # Errors
     /// If one that the user named for this run can not be started, or the choice of tools is none.
     pub(crate) async fn start(&self, surroundings: Surroundings) -> anyhow::Result<()> {
-        let result = self.start_extensions(surroundings).await;
-        self.settle_builtins(&self.told.switched);
-        let result = result.and_then(|()| self.select());
+        let mut result = self.start_extensions(surroundings).await;
+        if result.is_ok() {
+            self.settle_builtins(&self.told.switched, false).await;
+            result = self.select();
+        }
         if result.is_err() {
             self.extensions.end("quit").await;
         }
@@ -133,13 +138,14 @@ impl Assembled {
     }
 
     async fn start_extensions(&self, surroundings: Surroundings) -> anyhow::Result<()> {
-        let Surroundings { mode, person, sink, session, models, providers } = surroundings;
+        let Surroundings { mode, command, person, sink, session, models, providers } = surroundings;
         self.plugin_settings.set(self.parts.settings.plugin_settings.clone());
         let teller = Teller { sink, extensions: self.extensions.clone() };
         let tables =
             OwnTables::new(self.pipeline.clone(), Arc::new(move |event: NestedEvent| teller.tell(&event.into())));
         let facts = Facts {
             mode,
+            command,
             has_person: person.is_some(),
             cwd: self.parts.directories.cwd.clone(),
             trusted: self.parts.project.trusted,
@@ -162,6 +168,9 @@ impl Assembled {
         });
         // Those that come to a session without any find the same.
         let all = self.extensions.all();
+        // These hear of what others do from the first moment on, and are started when it is known who these are.
+        let living = self.replaceable.living();
+        self.extensions.set(all.iter().cloned().chain(living).collect());
         if all.is_empty() {
             return Ok(());
         }
@@ -190,8 +199,9 @@ impl Assembled {
     }
 
     /// Has the built-in extensions there that are wanted and not replaced. To be called after others came or went.
-    pub(crate) fn settle_builtins(&self, switched: &[(String, bool)]) {
-        self.replaceable.settle(switched, &self.plugins, &self.extensions, &self.pipeline);
+    /// With `anew`, those that live begin anew.
+    pub(crate) async fn settle_builtins(&self, switched: &[(String, bool)], anew: bool) {
+        self.replaceable.settle(switched, &self.plugins, &self.extensions, &self.pipeline, anew).await;
     }
 
     /// Takes away the tools of a plugin that is not there any more, and what it added for others.

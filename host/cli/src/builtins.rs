@@ -9,7 +9,7 @@ const SCRIPT: &str = "script";
 const ORDER: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
 
 /// Those that give way to the user's wishes and to other plugins.
-pub(crate) const REPLACEABLE: [&str; 2] = ["tool-search", "codemode"];
+pub(crate) const REPLACEABLE: [&str; 3] = ["tool-search", "codemode", "mcp"];
 
 /// The built-in plugins that give way.
 pub(crate) fn replaceable() -> impl Iterator<Item = &'static atoll_engine::Builtin> {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use atoll_agent::settings::Settings;
-use atoll_caps::{Capability, Effective, Grants, PluginName, Wants, shell_word};
+use atoll_caps::{Capability, Effective, Grants, Manifest, PluginName, Wants, shell_word};
 use atoll_engine::{LoadedPlugin, PluginHost, Replacement, ScriptPlugin, UserPlugin};
 use atoll_table::{Error, Origin};
 use futures::future::join_all;
@@ -19,9 +19,10 @@ use crate::{
     assemble::Parts,
     builtins,
     catalog::{Catalog, Stray, plain_name},
-    extension_files::{self, BUILTIN, Found, Kind, Unsure},
+    extension_files::{self, Found, Kind, Unsure},
     installed::{Installed, add_named},
     plugin_files::{PluginFiles, Seen},
+    replaceable::builtin_named,
     scripts::{self, Script},
 };
 
@@ -79,6 +80,13 @@ impl Wanted {
         }
     }
 
+    pub(crate) fn manifest(&self) -> &Manifest {
+        match &self.plugin {
+            ReadPlugin::Component(plugin) => &plugin.manifest,
+            ReadPlugin::Script(plugin) => &plugin.manifest,
+        }
+    }
+
     /// Whether it may turn out to be an extension.
     pub(crate) fn may_be_extension(&self) -> bool {
         match &self.plugin {
@@ -122,7 +130,7 @@ impl Parts {
         grants: &Grants,
     ) -> Candidates {
         let mut candidates = Candidates::default();
-        let switched_on = self.named(wanted, grants, &mut candidates);
+        let switched = self.named(wanted, grants, &mut candidates);
         self.installed(wanted.no_extensions, settings, grants, &mut candidates).await;
         // What the user says for this run is the last word.
         let off = |name: &str| (name.to_owned(), false);
@@ -130,18 +138,18 @@ impl Parts {
             candidates.builtins.extend(builtins::REPLACEABLE.map(off));
         }
         candidates.builtins.extend(wanted.no_mcp.then(|| off("mcp")));
-        candidates.builtins.extend(switched_on.into_iter().map(|name| (name, true)));
+        candidates.builtins.extend(switched);
         candidates
     }
 
-    /// Those of `-e`. Naming one is the user's word for it. Gives the names of built-in ones.
-    fn named(&self, wanted: &ExtensionArguments, grants: &Grants, candidates: &mut Candidates) -> Vec<String> {
+    /// Those of `-e`. Naming one is the user's word for it. Gives what it says of built-in ones.
+    fn named(&self, wanted: &ExtensionArguments, grants: &Grants, candidates: &mut Candidates) -> Vec<(String, bool)> {
         let mut paths = HashSet::new();
-        let mut switched_on = Vec::new();
+        let mut switched = Vec::new();
         for named_file in &wanted.named {
             let file = named_file;
-            if let Some(name) = file.to_str().and_then(|text| text.strip_prefix(BUILTIN)) {
-                switched_on.push(name.to_owned());
+            if let Some((name, on)) = file.to_str().and_then(builtin_named) {
+                switched.push((name.to_owned(), on));
                 continue;
             }
             let path = self.directories.cwd.join(file);
@@ -178,7 +186,7 @@ impl Parts {
                 candidates.all.push(Candidate { name, origin, is_named: true, place, file, plugin });
             }
         }
-        switched_on
+        switched
     }
 
     /// Those that are there, but for those of a name that the user named.

@@ -36,7 +36,7 @@ pub(crate) async fn run(fast: bool) -> anyhow::Result<ExitCode> {
     for (name, text) in PROJECT {
         std::fs::write(cwd.join(name), text).with_context(|| format!("{name} could not be written"))?;
     }
-    let parts = Parts::in_folder(&cwd)?;
+    let parts = Arc::new(Parts::in_folder(&cwd)?);
     // The demo is the same whatever the user's own plugins and models are.
     let pipeline = parts.builtin_tools().await?;
     pipeline.change(|table| table.select(&["+codemode".to_owned(), "+grep".to_owned()]))?;

@@ -28,6 +28,7 @@ impl PluginSettings {
 /// The facts of this run.
 pub(crate) struct Facts {
     pub(crate) mode: Mode,
+    pub(crate) command: Option<String>,
     pub(crate) has_person: bool,
     pub(crate) cwd: PathBuf,
     pub(crate) trusted: bool,
@@ -63,6 +64,10 @@ impl HostFacts for Facts {
 
     fn settings(&self, who: &Who) -> Value {
         Value::Object(self.settings.of(&who.plugin))
+    }
+
+    fn command(&self) -> Option<String> {
+        self.command.clone()
     }
 
     fn changed(&self, _: &Who, _: &Arc<Subscription>) {

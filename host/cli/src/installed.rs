@@ -87,6 +87,11 @@ impl Installed {
         self.entry.clone()
     }
 
+    /// The manifest beside it, which need not be there.
+    pub(crate) fn manifest_file(&self) -> &Path {
+        &self.manifest
+    }
+
     /// Where it is, for people: its folder if that is its own, else its file.
     pub(crate) fn shown_path(&self) -> &Path {
         if self.source == Source::Plugins { &self.folder } else { &self.entry }

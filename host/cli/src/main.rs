@@ -14,6 +14,7 @@ mod demo;
 mod dialogs;
 mod directories;
 mod doctor;
+mod dormant;
 mod exit;
 mod extension_files;
 mod host_facts;
@@ -36,6 +37,7 @@ mod show;
 mod signals;
 mod spelling;
 mod spilled;
+mod subcommand;
 mod terminal;
 mod tool_command;
 mod trust_command;
@@ -77,6 +79,9 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
         let (trust, extensions) = (arguments.trust, arguments.extensions);
+        if let Some(typed) = arguments.typed {
+            return subcommand::run(typed, trust, &extensions).await;
+        }
         match arguments.command {
             None => print_mode::run(arguments.prompt, trust, extensions).await,
             Some(Command::Demo { fast }) => demo::run(fast).await,

@@ -177,6 +177,7 @@ async fn go(
     ));
     let surroundings = Surroundings {
         mode: if arguments.mode == Mode::Json { HostMode::Json } else { HostMode::Print },
+        command: None,
         person,
         sink: output.sink(),
         session: Some(Arc::<Access>::clone(&access)),

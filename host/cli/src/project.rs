@@ -141,6 +141,11 @@ impl Project {
         self.trusted_file("settings.json")
     }
 
+    /// A file of its directory, if it counts.
+    pub(crate) fn config_file(&self, name: &str) -> Option<PathBuf> {
+        self.trusted_file(name)
+    }
+
     /// The folder of files that it has for plugins, whether they count or not; none where that is the user's own.
     pub(crate) fn config(&self) -> Option<ProjectConfig> {
         (!self.is_own_home).then(|| ProjectConfig {

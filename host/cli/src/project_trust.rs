@@ -89,6 +89,7 @@ async fn ask(parts: &Parts, settings: &Settings, asked: Vec<Wanted>) -> Option<T
         bus: Some(Arc::new(extensions.clone())),
         facts: Some(Arc::new(Facts {
             mode: Mode::Command,
+            command: None,
             has_person: false,
             cwd: parts.directories.cwd.clone(),
             trusted: false,

@@ -303,7 +303,7 @@ impl Inner {
             });
         }
         pipeline.set_hooks(extensions.hooks());
-        self.assembled.settle_builtins(&builtins);
+        self.assembled.settle_builtins(&builtins, which == Which::All).await;
         self.assembled.additions.settle(parts, &self.assembled.plugins).await;
         extensions.discover_resources(&parts.directories.cwd, "reload").await;
         outcomes
@@ -313,7 +313,7 @@ impl Inner {
     fn arrange(&self) {
         let in_order = self.assembled.plugins.in_load_order();
         let running = in_order.iter().filter_map(|loaded| loaded.plugin.extension.clone());
-        self.assembled.extensions.set(running.collect());
+        self.assembled.extensions.set(running.chain(self.assembled.replaceable.living()).collect());
     }
 
     /// Lets another version take over. Gives what is there then.

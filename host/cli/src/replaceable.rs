@@ -5,19 +5,25 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use atoll_agent::{
     Extensions, Pipeline,
     extensions::{Displaced, Names, displaced},
 };
+use atoll_caps::Claims;
 use atoll_engine::LoadedPlugin;
-use atoll_table::{Error, Origin, Registration, Table, names::near_matches};
+use atoll_table::{
+    Error, Origin, Registration, Table,
+    extension::{EventKind, Extension},
+    names::near_matches,
+};
 
 use crate::{
     arguments::ExtensionArguments,
     builtins,
+    dormant::{Dormant, Setup},
     extension_files::BUILTIN,
     loaded::{Loaded, Plugins, register},
     terminal,
@@ -25,15 +31,16 @@ use crate::{
 
 /// What loads tools that are not declared. It is declared itself where there are any.
 const FINDER: &str = "tool_search";
-/// Built-in extensions of versions to come. Saying that they are not wanted is no mistake.
-const TO_COME: [&str; 1] = ["mcp"];
 
 /// The built-in extensions that give way. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Replaceable(Arc<Inner>);
 
 struct Inner {
+    /// Those that bring tools, and are no more than those.
     all: Vec<LoadedPlugin>,
+    /// What makes those that live.
+    living: Box<dyn Fn() -> Vec<Setup> + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -41,14 +48,28 @@ struct Inner {
 struct State {
     /// Those that are in the table.
     there: BTreeSet<String>,
+    /// Those that live, as long as they are there.
+    living: Vec<Dormant>,
     /// What the user was told, so that it is said once.
     told: Vec<String>,
 }
 
 impl Replaceable {
-    /// These, none of them in the table.
-    pub(crate) fn new(all: Vec<LoadedPlugin>) -> Self {
-        Self(Arc::new(Inner { all, state: Mutex::default() }))
+    /// These, none of them in the table; and what makes those that live.
+    pub(crate) fn new(all: Vec<LoadedPlugin>, living: impl Fn() -> Vec<Setup> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner { all, living: Box::new(living), state: Mutex::default() }))
+    }
+
+    /// These without those that live. To be called before anything is in the table.
+    pub(crate) fn tools_alone(self) -> Self {
+        match Arc::into_inner(self.0) {
+            Some(Inner { all, .. }) => Self::new(all, Vec::new),
+            None => Self::new(Vec::new(), Vec::new),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts those into the table that the user wants, before anybody else's tools.
@@ -56,25 +77,41 @@ impl Replaceable {
     /// # Errors
     /// As [`Table::register`].
     pub(crate) fn begin(&self, switched: &[(String, bool)], table: &mut Table) -> Result<(), Error> {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         for plugin in self.0.all.iter().filter(|plugin| is_wanted(switched, &plugin.name)) {
             register(table, Registration::builtin(&plugin.name), plugin)?;
             state.there.insert(plugin.name.clone());
         }
+        state.living = self.made(switched, &[]);
+        for dormant in &state.living {
+            dormant.prepare();
+        }
         Ok(())
     }
 
-    /// Has those in the table that the user wants and nobody else stands for, and no others. `switched` is what was said of
-    /// them, the last word last. What is new to the user is told.
-    pub(crate) fn settle(
+    /// Those that live and that the user wants: these, and new ones.
+    fn made(&self, switched: &[(String, bool)], known: &[Dormant]) -> Vec<Dormant> {
+        let wanted = (self.0.living)().into_iter().filter(|setup| is_wanted(switched, setup.builtin.name));
+        let known = |name: &str| known.iter().find(|dormant| dormant.name() == name).cloned();
+        wanted.map(|setup| known(setup.builtin.name).unwrap_or_else(|| Dormant::new(setup))).collect()
+    }
+
+    /// Those that live, behind all others. They are started by [`Self::settle`].
+    pub(crate) fn living(&self) -> Vec<Arc<dyn Extension>> {
+        self.state().living.iter().map(|dormant| Arc::new(dormant.clone()) as Arc<dyn Extension>).collect()
+    }
+
+    /// Has those there that the user wants and nobody else stands for, and no others. `switched` is what was said of
+    /// them, the last word last. What is new to the user is told. With `anew`, those that live begin anew.
+    pub(crate) async fn settle(
         &self,
         switched: &[(String, bool)],
         plugins: &Plugins,
         extensions: &Extensions,
         pipeline: &Pipeline,
+        anew: bool,
     ) {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut told = std::mem::take(&mut state.told);
+        let mut told = std::mem::take(&mut self.state().told);
         let mut tell = |text: String| {
             if !told.contains(&text) {
                 terminal::note(&text);
@@ -84,8 +121,12 @@ impl Replaceable {
         for name in unknown(switched) {
             tell(not_replaceable(&name));
         }
-        let wanted: Vec<&LoadedPlugin> = self.0.all.iter().filter(|plugin| is_wanted(switched, &plugin.name)).collect();
-        let claims: Vec<Names> = wanted.iter().map(|plugin| claims(plugin)).collect();
+        let before = self.state().living.clone();
+        let living = self.made(switched, &before);
+        let wanted = self.0.all.iter().filter(|plugin| is_wanted(switched, &plugin.name));
+        let claims = wanted.map(|plugin| (plugin.name.as_str(), plugin.manifest.replaceable.clone()));
+        let claims = claims.chain(living.iter().map(|dormant| (dormant.name(), Some(dormant.claims()))));
+        let claims: Vec<Names> = claims.map(|(name, claims)| given_up(name, claims.unwrap_or_default())).collect();
         let others: Vec<Names> =
             plugins.in_load_order().iter().filter_map(|loaded| names(loaded, extensions, pipeline)).collect();
         let displaced = displaced(&claims, &others);
@@ -93,10 +134,11 @@ impl Replaceable {
             tell(Displaced::to_string(one));
         }
         let is_displaced = |name: &str| displaced.iter().any(|one| one.builtin == name);
-        let there = wanted.iter().filter(|plugin| !is_displaced(&plugin.name));
-        let there: BTreeSet<String> = there.map(|plugin| plugin.name.clone()).collect();
+        let there: BTreeSet<String> =
+            claims.iter().map(|one| one.plugin.clone()).filter(|name| !is_displaced(name)).collect();
         for plugin in &self.0.all {
-            let changed = match (state.there.contains(&plugin.name), there.contains(&plugin.name)) {
+            let was_there = self.state().there.contains(&plugin.name);
+            let changed = match (was_there, there.contains(&plugin.name)) {
                 (false, true) => pipeline.change(|table| register(table, Registration::builtin(&plugin.name), plugin)),
                 (true, false) => pipeline.change(|table| withdraw(table, plugin)),
                 (true, true) | (false, false) => Ok(()),
@@ -105,10 +147,48 @@ impl Replaceable {
                 tell(format!("the built-in {} is left out: {error}", plugin.name));
             }
         }
-        *state = State { there, told };
-        drop(state);
+        let living: Vec<Dormant> = living.into_iter().filter(|dormant| there.contains(dormant.name())).collect();
+        let gone = before.into_iter().filter(|old| !living.iter().any(|dormant| dormant.name() == old.name()));
+        let gone: Vec<Dormant> = gone.collect();
+        self.state().living.clone_from(&living);
+        // From here on nobody calls what is gone.
+        let stays =
+            extensions.all().iter().filter(|known| known.origin() != Origin::Builtin).cloned().collect::<Vec<_>>();
+        extensions.set(stays.into_iter().chain(self.living()).collect());
+        pipeline.set_hooks(extensions.hooks());
+        for dormant in gone {
+            end(&dormant, extensions, pipeline).await;
+        }
+        for dormant in &living {
+            let settled = if anew { dormant.renew().await } else { dormant.settle().await };
+            if let Err(error) = settled {
+                tell(format!("the built-in {} does not do what it is for: {error}", dormant.name()));
+            }
+        }
+        // What they want is known now.
+        extensions.refresh();
+        {
+            let mut state = self.state();
+            state.there = there;
+            state.told = told;
+        }
         pipeline.change(declare_finder);
     }
+}
+
+/// Ends one that lives, and takes away what it has in the table.
+async fn end(dormant: &Dormant, extensions: &Extensions, pipeline: &Pipeline) {
+    let extension: Arc<dyn Extension> = Arc::new(dormant.clone());
+    extensions.tell_one(&extension, EventKind::SessionShutdown).await;
+    let name = dormant.name();
+    pipeline.change(|table| {
+        let own = table.tools().iter().filter(|entry| entry.plugin == name && entry.origin == Origin::Builtin);
+        let tools: Vec<String> = own.map(|entry| entry.local.clone()).collect();
+        // They are its own, so they can be withdrawn.
+        let _ = table.unregister(name, Origin::Builtin, &tools);
+        table.expect_nothing_of(name, Origin::Builtin);
+    });
+    extension.stop().await;
 }
 
 /// Whether the last word on it is not that it is to be left out.
@@ -133,14 +213,14 @@ fn withdraw(table: &mut Table, plugin: &LoadedPlugin) -> Result<(), Error> {
 }
 
 /// What a built-in one gives up to others.
-fn claims(plugin: &LoadedPlugin) -> Names {
-    let claims = plugin.manifest.replaceable.clone().unwrap_or_default();
+fn given_up(plugin: &str, claims: Claims) -> Names {
     let set = |names: Vec<String>| names.into_iter().collect();
     Names {
-        plugin: plugin.name.clone(),
+        plugin: plugin.to_owned(),
         tools: set(claims.tools),
         commands: set(claims.commands),
         flags: set(claims.flags),
+        events: set(claims.events),
     }
 }
 
@@ -167,23 +247,19 @@ fn names(loaded: &Loaded, extensions: &Extensions, pipeline: &Pipeline) -> Optio
         tools,
         commands: wanted.commands.iter().map(|command| command.name.clone()).collect(),
         flags: wanted.flags.iter().map(|flag| flag.name.clone()).collect(),
+        events: wanted.events.iter().map(|kind| kind.as_str().to_owned()).collect(),
     })
 }
 
-/// The names among these that no built-in extension has or will have.
+/// The names among these that no built-in extension has.
 fn unknown(switched: &[(String, bool)]) -> Vec<String> {
-    let is_known = |name: &String, on: bool| {
-        builtins::REPLACEABLE.contains(&name.as_str()) || (!on && TO_COME.contains(&name.as_str()))
-    };
-    switched.iter().filter(|(name, on)| !is_known(name, *on)).map(|(name, _)| name.clone()).collect()
+    let names = switched.iter().map(|(name, _)| name);
+    names.filter(|name| !builtins::REPLACEABLE.contains(&name.as_str())).cloned().collect()
 }
 
 /// That there is no such built-in extension.
 fn not_replaceable(name: &str) -> String {
     let shown = atoll_caps::printable(name);
-    if TO_COME.contains(&name) {
-        return format!("builtin:{shown} is not part of this version");
-    }
     if builtins::by_name(name).is_some() {
         return format!(
             "builtin:{shown} can not be switched on and off like an extension; use --tools or defaultTools for its tools"
@@ -194,12 +270,18 @@ fn not_replaceable(name: &str) -> String {
     format!("builtin:{shown}: there is no built-in extension of that name; there is {known}")
 }
 
+/// What `-e` says of a built-in extension, if it names one: its name, and whether it is to be there.
+pub(crate) fn builtin_named(text: &str) -> Option<(&str, bool)> {
+    let off = text.strip_prefix('-').and_then(|text| text.strip_prefix(BUILTIN));
+    off.map(|name| (name, false)).or_else(|| Some((text.strip_prefix(BUILTIN)?, true)))
+}
+
 /// Refuses a name of `-e` that no built-in extension has.
 ///
 /// # Errors
 /// `not-found`.
 pub(crate) fn check_named(wanted: &ExtensionArguments) -> Result<(), Error> {
-    let names = wanted.named.iter().filter_map(|file| file.to_str()?.strip_prefix(BUILTIN));
+    let names = wanted.named.iter().filter_map(|file| Some(builtin_named(file.to_str()?)?.0));
     let wrong = names.into_iter().find(|name| !builtins::REPLACEABLE.contains(name));
     wrong.map_or(Ok(()), |name| Err(Error::NotFound(format!("-e {}", not_replaceable(name)))))
 }

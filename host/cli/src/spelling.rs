@@ -3,10 +3,15 @@
 //!
 //! Nothing is refused here: what is not understood is left for the parser, which says so.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
 
 use atoll_table::names::near_matches;
 use clap::Command;
+
+use crate::subcommand::Typed;
 
 /// Short forms that the parser would take for two options.
 const PAIRS: [(&str, &str); 2] = [("-na", "--no-approve"), ("-ne", "--no-extensions")];
@@ -27,6 +32,8 @@ pub(crate) struct UnknownOption {
 pub(crate) struct Spelt {
     pub(crate) words: Vec<OsString>,
     pub(crate) unknown: Vec<UnknownOption>,
+    /// A command of a plugin's, whose words are its own: they are not among the others.
+    pub(crate) typed: Option<Typed>,
 }
 
 /// What a word is, where an option may stand.
@@ -41,21 +48,36 @@ enum Word {
     Plain,
 }
 
-/// Spells a command line out. `command` is the program's, with all its parts.
-pub(crate) fn spelt_out(arguments: impl Iterator<Item = OsString>, command: &Command) -> Spelt {
+/// Spells a command line out. `command` is the program's, with all its parts. `is_plugins` says whether a word is a command
+/// of a plugin's, given the files that `-e` names.
+pub(crate) fn spelt_out(
+    arguments: impl Iterator<Item = OsString>,
+    command: &Command,
+    is_plugins: impl Fn(&str, &[PathBuf]) -> bool,
+) -> Spelt {
     let mut arguments = arguments.peekable();
-    let mut spelt = Spelt { words: arguments.next().into_iter().collect(), unknown: Vec::new() };
+    let mut spelt = Spelt { words: arguments.next().into_iter().collect(), ..Spelt::default() };
+    let mut named = Vec::new();
     // Before a subcommand, options would mean that there is none; those that hold for all of them are put behind it.
     let mut early = Vec::new();
     while let Some(argument) = arguments.next_if(|word| is_global(word, command)) {
         let takes = matches!(kind(&argument, command), Word::Takes);
         early.push(full(argument));
         if takes {
+            // The only one that takes anything names a file of an extension.
+            named.extend(arguments.peek().map(PathBuf::from));
             early.extend(arguments.next());
         }
     }
     let has_subcommand =
         arguments.peek().is_some_and(|word| command.get_subcommands().any(|known| *word == known.get_name()));
+    let is_plugins = |word: &OsString| word.to_str().is_some_and(|word| is_plugins(word, &named));
+    if !has_subcommand && let Some(name) = arguments.next_if(is_plugins) {
+        spelt.words.append(&mut early);
+        let name = name.to_string_lossy().into_owned();
+        spelt.typed = Some(Typed { name, words: arguments.collect() });
+        return spelt;
+    }
     let mut messages = 0;
     while let Some(argument) = arguments.next() {
         if argument == "--" {
@@ -153,9 +175,13 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
+    fn all_spelt(line: &str) -> Spelt {
+        let command = crate::arguments::Arguments::command();
+        spelt_out(line.split(' ').map(OsString::from), &command, |word, named| word == "mine" || !named.is_empty())
+    }
+
     fn spelt(line: &str) -> (String, Vec<UnknownOption>) {
-        let Spelt { words, unknown } =
-            spelt_out(line.split(' ').map(OsString::from), &crate::arguments::Arguments::command());
+        let Spelt { words, unknown, .. } = all_spelt(line);
         let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         (words.join(" "), unknown)
     }
@@ -185,6 +211,26 @@ mod tests {
             ("atoll -p ---x", "atoll -p ---x"),
         ] {
             assert_eq!(spelt(line), (same.to_owned(), Vec::new()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_command_of_a_plugins_is_its_own() {
+        for (line, words, typed) in [
+            ("atoll mine --model -p -- -x", "atoll", Some("mine: --model -p -- -x")),
+            ("atoll -a mine -ne", "atoll -a", Some("mine: -ne")),
+            ("atoll -e x other", "atoll -e x", Some("other: ")),
+            ("atoll -e x -- mine", "atoll -e x -- mine", None),
+            ("atoll mine", "atoll", Some("mine: ")),
+            // Whoever says what a message is does not mean a command.
+            ("atoll -p mine", "atoll -p mine", None),
+            ("atoll other mine", "atoll other mine", None),
+            ("atoll tool mine", "atoll tool mine", None),
+        ] {
+            let spelt = all_spelt(line);
+            let words_of = |words: &[OsString]| words.join(" ".as_ref()).to_string_lossy().into_owned();
+            let shown = spelt.typed.as_ref().map(|typed| format!("{}: {}", typed.name, words_of(&typed.words)));
+            assert_eq!((words_of(&spelt.words).as_str(), shown.as_deref()), (words, typed), "{line}");
         }
     }
 

@@ -61,9 +61,17 @@ impl Builtin {
     ///
     /// # Errors
     /// `failed` if the program was built wrongly.
-    pub(crate) fn manifest(&self) -> Result<Manifest, Error> {
+    pub fn manifest(&self) -> Result<Manifest, Error> {
         Manifest::parse(self.manifest, &format!("{}/plugin.toml", self.name))
             .map_err(|error| Error::Failed(error.to_string()))
+    }
+
+    /// Whether it is an extension.
+    ///
+    /// # Errors
+    /// `failed` if the program was built wrongly.
+    pub fn is_extension(&self) -> Result<bool, Error> {
+        Ok(self.read_description()?.surface().exports.contains("extension"))
     }
 
     /// What it says of itself.
@@ -311,6 +319,18 @@ impl PluginHost {
         load.await.map_err(|error| in_file(&file, error))
     }
 
+    /// Gets a built-in extension ready that is to take over from the one that runs. It is not started.
+    ///
+    /// # Errors
+    /// As [`Self::load_builtin`].
+    pub async fn load_builtin_replacement(&self, builtin: &Builtin, added: &Wants) -> Result<Replacement, Error> {
+        let (manifest, description) = (builtin.manifest()?, builtin.read_description()?);
+        let effective = Effective::builtin_with(&manifest, added);
+        let (source, known) = (Source::Image(builtin.image), Known::Description(description));
+        let ready = self.ready(source, known, &manifest, effective, Pedigree::BUILTIN, Arc::default()).await?;
+        Ok(Replacement(ready.generation(&self.components.engine).await?))
+    }
+
     /// From now on scripts are run by this one. To be called before any is loaded; the first counts. Nothing of it is
     /// looked at before that.
     pub fn set_script_engine(&self, builtin: Builtin) {
@@ -451,6 +471,11 @@ impl PluginHost {
         if manifest.replaceable.is_some() && pedigree.origin != Origin::Builtin {
             return Err(Error::InvalidArguments(format!(
                 "only what is part of atoll can be replaceable; take `replaceable` and [claims] out of the manifest of {name}"
+            )));
+        }
+        if manifest.start_when.is_some() && pedigree.origin != Origin::Builtin {
+            return Err(Error::InvalidArguments(format!(
+                "only what is part of atoll is started later; take [start-when] out of the manifest of {name}"
             )));
         }
         let linking = match &source {

@@ -13,6 +13,8 @@ pub struct Names {
     pub commands: BTreeSet<String>,
     /// Its options.
     pub flags: BTreeSet<String>,
+    /// Events that it answers for.
+    pub events: BTreeSet<String>,
 }
 
 /// A built-in extension that gives way.
@@ -22,7 +24,7 @@ pub struct Displaced {
     pub builtin: String,
     /// The plugin that takes over.
     pub by: String,
-    /// What both have, for people: `the tool x`, `the command /x` or `the option --x`.
+    /// What both have, for people: `the tool x`, `the command /x`, `the option --x` or `a handler of x`.
     pub what: String,
 }
 
@@ -49,7 +51,8 @@ fn shared(one: &Names, other: &Names) -> Option<String> {
     let tool = || first(&one.tools, &other.tools).map(|name| format!("the tool {name}"));
     let command = || first(&one.commands, &other.commands).map(|name| format!("the command /{name}"));
     let flag = || first(&one.flags, &other.flags).map(|name| format!("the option --{name}"));
-    tool().or_else(command).or_else(flag)
+    let event = || first(&one.events, &other.events).map(|name| format!("a handler of {name}"));
+    tool().or_else(command).or_else(flag).or_else(event)
 }
 
 #[cfg(test)]
@@ -58,7 +61,18 @@ mod tests {
 
     fn names(plugin: &str, tools: &[&str], commands: &[&str], flags: &[&str]) -> Names {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Names { plugin: plugin.to_owned(), tools: set(tools), commands: set(commands), flags: set(flags) }
+        let (tools, commands, flags) = (set(tools), set(commands), set(flags));
+        Names { plugin: plugin.to_owned(), tools, commands, flags, events: BTreeSet::new() }
+    }
+
+    #[test]
+    fn one_that_answers_for_an_event_gives_way_to_another_that_does() {
+        let event = |plugin: &str| Names { events: ["x".to_owned()].into(), ..names(plugin, &[], &[], &[]) };
+        let said: Vec<String> = displaced(&[event("own")], &[names("a", &["x"], &[], &[]), event("b")])
+            .iter()
+            .map(Displaced::to_string)
+            .collect();
+        assert_eq!(said, ["the built-in own is replaced by the plugin b, which has a handler of x"]);
     }
 
     #[test]

@@ -52,6 +52,16 @@ impl contract::host::Host for PluginState {
         Ok(facts.map_or_else(|| "{}".to_owned(), |facts| facts.settings(&self.plugin.who()).to_string()))
     }
 
+    fn home(&mut self) -> wasmtime::Result<Option<String>> {
+        let home = &self.plugin.shared.places.home;
+        Ok(home.is_absolute().then(|| home.to_string_lossy().into_owned()))
+    }
+
+    fn wanted_command(&mut self) -> wasmtime::Result<Option<String>> {
+        let facts = self.plugin.shared.services.get().and_then(|services| services.facts.clone());
+        Ok(facts.and_then(|facts| facts.command()))
+    }
+
     fn print(&mut self, text: String) -> wasmtime::Result<()> {
         self.plugin.trap_on_bytes(text.len())?;
         // What only says what it is has nobody to say it to.

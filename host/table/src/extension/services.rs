@@ -326,6 +326,11 @@ pub trait HostFacts: Send + Sync {
     /// What the user's settings say to the plugin, an object.
     fn settings(&self, who: &Who) -> Value;
 
+    /// The command that the program was started for, if it was started for one of a plugin's: that plugin is there alone.
+    fn command(&self) -> Option<String> {
+        None
+    }
+
     /// The extension wants something else from here on, died, came back or was disabled. `wants` is what its
     /// [`super::Extension::subscription`] gives from now on.
     fn changed(&self, who: &Who, wants: &Arc<Subscription>);

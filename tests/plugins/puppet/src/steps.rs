@@ -150,7 +150,8 @@ async fn one(name: &str, with: &Value, place: &Place) -> Result<Value, Error> {
         "describeHost" => {
             let info = host::describe();
             json!({"version": info.version, "mode": format!("{:?}", info.mode), "hasPerson": info.has_person,
-                "cwd": info.cwd, "trusted": info.trusted, "plugin": info.plugin})
+                "cwd": info.cwd, "trusted": info.trusted, "plugin": info.plugin, "home": host::home(),
+                "command": host::wanted_command()})
         }
         "flag" => json!(host::flag_value(&text(with))),
         "subscribe" => {

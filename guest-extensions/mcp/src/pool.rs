@@ -1,0 +1,81 @@
+//! The servers that are there, each in a task of its own.
+
+use std::{cell::RefCell, rc::Rc};
+
+use atoll_mcp_client::config::Server as Defined;
+use atoll_mcp_connection::{
+    drive::Drive,
+    server::{Server, Surroundings, close_all},
+};
+use atoll_plugin::spawn_local;
+
+use crate::offers::Offers;
+
+/// The servers.
+pub(crate) struct Pool {
+    drive: Drive,
+    around: Rc<Surroundings>,
+    offers: Rc<Offers>,
+    all: RefCell<Vec<Rc<Server>>>,
+}
+
+impl Pool {
+    pub(crate) fn new(drive: Drive, around: Surroundings, offers: Rc<Offers>) -> Self {
+        Self { drive, around: Rc::new(around), offers, all: RefCell::default() }
+    }
+
+    /// All of them, as they are now.
+    pub(crate) fn all(&self) -> Vec<Rc<Server>> {
+        self.all.borrow().clone()
+    }
+
+    /// What they are connected to with.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        (*self.around).clone()
+    }
+
+    /// One that is connected to by whoever asked for it.
+    pub(crate) fn made(&self, defined: &Defined) -> Server {
+        Server::new(defined.name.clone(), defined.entry.clone(), self.drive.clone())
+    }
+
+    /// Connects to these, beside those that are there.
+    pub(crate) async fn begin(&self, some: Vec<Server>) {
+        let some: Vec<Rc<Server>> = some.into_iter().map(Rc::new).collect();
+        self.all.borrow_mut().extend(some.iter().cloned());
+        self.offers.remember(&some, &self.all()).await;
+        for server in some {
+            spawn_local(server.live(Rc::clone(&self.around)));
+        }
+    }
+
+    fn take(&self, name: &str) -> Option<Rc<Server>> {
+        let mut all = self.all.borrow_mut();
+        let at = all.iter().position(|server| server.name == name)?;
+        Some(all.remove(at))
+    }
+
+    /// Ends one, and takes away what it offers.
+    pub(crate) async fn end(&self, name: &str) {
+        let Some(gone) = self.take(name) else { return };
+        gone.close().await;
+        self.offers.forget(&gone, &self.all()).await;
+    }
+
+    /// Ends the connection to one, and connects to it anew. What it offers stays meanwhile.
+    pub(crate) async fn again(&self, server: &Rc<Server>) -> Rc<Server> {
+        drop(self.take(&server.name));
+        server.close().await;
+        let new = Rc::new(server.another());
+        self.all.borrow_mut().push(Rc::clone(&new));
+        self.offers.set(&self.all());
+        spawn_local(Rc::clone(&new).live(Rc::clone(&self.around)));
+        new
+    }
+
+    /// Ends all of them.
+    pub(crate) async fn close(&self) {
+        let all = self.all();
+        close_all(&all).await;
+    }
+}

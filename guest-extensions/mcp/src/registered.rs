@@ -1,0 +1,97 @@
+//! Servers that other extensions add to the session. What their entries say stands for itself: nothing of it is looked up, or
+//! whoever adds one would have the user's variables and commands.
+
+use atoll_mcp_client::{
+    config::{Configuration, Document, Place, Server},
+    names::namespace,
+    template::Template,
+};
+use atoll_plugin::servers;
+use serde_json::{Map, Value, json};
+
+/// What they come to.
+#[derive(Default)]
+pub(crate) struct Registered {
+    /// The servers, each with the configuration that it is from.
+    pub(crate) servers: Vec<(Server, Value)>,
+    /// Lines about those that can not be had.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Registered {
+    /// Those that there are now, without those whose names the files have.
+    pub(crate) fn read(files: &Configuration) -> Self {
+        Self::of(files, servers::list().into_iter().map(|server| (server.name, server.plugin, server.config)))
+    }
+
+    fn of(files: &Configuration, all: impl Iterator<Item = (String, String, String)>) -> Self {
+        let mut found = Self::default();
+        for (name, plugin, config) in all {
+            let own = namespace(&name);
+            if files.servers.iter().any(|server| namespace(&server.name) == own) {
+                found
+                    .problems
+                    .push(format!("the server {name} of the extension {plugin} gives way to yours of that name"));
+                continue;
+            }
+            if found.servers.iter().any(|(server, _)| namespace(&server.name) == own) {
+                found.problems.push(format!("the server {name} of the extension {plugin} has the name of another"));
+                continue;
+            }
+            let raw: Value = serde_json::from_str(&config).unwrap_or_default();
+            let text = json!({"mcpServers": {&name: as_it_is(raw.clone())}}).to_string();
+            let path = format!("the extension {plugin}");
+            let read = Configuration::read(&[Document { place: Place::Project, path: &path, text: &text }]);
+            found.problems.extend(read.problems.iter().map(ToString::to_string));
+            found.servers.extend(read.servers.into_iter().map(|server| (server, raw.clone())));
+        }
+        found
+    }
+}
+
+/// The entry with values that stand for themselves.
+fn as_it_is(mut entry: Value) -> Value {
+    let literal = |value: &mut Value| {
+        if let Some(text) = value.as_str() {
+            *value = Value::from(Template::literal(text).to_string());
+        }
+    };
+    let inside = |entry: &mut Value, key: &str| {
+        let object = entry.get_mut(key).and_then(Value::as_object_mut);
+        object.into_iter().flat_map(Map::values_mut).for_each(literal);
+    };
+    for key in ["env", "headers"] {
+        inside(&mut entry, key);
+    }
+    if let Some(url) = entry.get_mut("url") {
+        literal(url);
+    }
+    if let Some(secret) = entry.get_mut("oauth").and_then(|oauth| oauth.get_mut("clientSecret")) {
+        literal(secret);
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_extensions_add_is_taken_as_it_is_and_gives_way_to_files() {
+        let text = r#"{"mcpServers": {"my-docs": {"command": "x"}}}"#;
+        let files = Configuration::read(&[Document { place: Place::User, path: "mcp.json", text }]);
+        let server = |name: &str, config: Value| (name.to_owned(), "ext".to_owned(), config.to_string());
+        let all = [
+            server("my_docs", json!({"command": "y"})),
+            server("a", json!({"command": "y", "env": {"KEY": "${HOME}", "B": "!echo"}})),
+            server("b", json!({"command": 1})),
+            server("c", json!({"url": "https://x", "auth": {"provider": "openai"}})),
+        ];
+        let read = Registered::of(&files, all.into_iter());
+        let names: Vec<&str> = read.servers.iter().map(|(server, _)| server.name.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        let shown = format!("{:?}", read.servers[0].0.entry.transport);
+        assert!(shown.contains("Literal(\"${HOME}\")") && shown.contains("Literal(\"!echo\")"), "{shown}");
+        insta::assert_snapshot!(read.problems.join("\n"));
+    }
+}
