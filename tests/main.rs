@@ -60,6 +60,7 @@ mod mcp_config;
 mod mcp_hard;
 mod mcp_http;
 mod mcp_offers;
+mod mcp_own_adapter;
 mod mcp_proxy;
 mod mcp_questions;
 mod mcp_real;

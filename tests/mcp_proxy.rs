@@ -395,6 +395,28 @@ fn a_server_that_is_new_has_to_be_asked_and_one_that_has_changed_is_asked_at_onc
 }
 
 #[test]
+fn what_a_server_says_does_not_hold_is_not_kept() {
+    let entry = |name: &str| json!({"command": env!("CARGO_BIN_EXE_atoll-mcp-stub"), "args": [name, format!("{name}.json"), format!("{name}.log")]});
+    let place = Place::with(&json!({"mcpServers": {"long": entry("long"), "short": entry("short")}}));
+    let tools = json!([{"name": "t", "description": "Does it.", "inputSchema": {"type": "object"}}]);
+    place.sandbox.file("long.json", json!({"tools": tools, "ttlMs": 3_600_000}).to_string());
+    place.sandbox.file("short.json", json!({"tools": tools, "ttlMs": 0}).to_string());
+    for _ in 0..3 {
+        assert_eq!(place.table(), ["mcp", "mcp__long", "mcp__short"]);
+    }
+    assert_eq!([place.asked("long.log", "initialize"), place.asked("short.log", "initialize")], [1, 3]);
+}
+
+#[test]
+fn resources_are_tools_unless_the_configuration_says_otherwise() {
+    let place =
+        Place::of_peer(&json!({}), &json!({"args": ["--more"], "directTools": true, "includeTools": ["read_*"]}))
+            .known();
+    assert_eq!(place.table(), ["mcp", "peer_read_note", "peer_read_bytes"]);
+    assert_eq!(place.good("peer_read_note", &json!({})), "what is in peer://note");
+}
+
+#[test]
 fn names_of_tools_begin_as_the_configuration_says_and_take_nothing_from_others() {
     let names = |prefix: &str| {
         let place = Place::of_peer(
@@ -423,4 +445,33 @@ fn a_mistake_in_the_configuration_is_said_and_costs_that_server_alone() {
     ] {
         assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
     }
+}
+
+#[test]
+fn installed_it_stands_in_for_the_built_in_adapter_which_is_back_when_it_is_removed() {
+    let place = Place::of_peer(&json!({}), &json!({})).known();
+    let table = |command: Command| command.args(["tool", "list", "--json"]).run().ok();
+    let of =
+        |table: &Value, plugin: &str| table.as_array().unwrap().iter().filter(|tool| tool["plugin"] == plugin).count();
+    // Named for one run.
+    let run = table(place.atoll());
+    assert_eq!((of(&run.json(), "mcp-proxy"), of(&run.json(), "mcp")), (2, 0), "{run:#?}");
+    assert!(run.stderr.contains("the built-in mcp is replaced by the plugin mcp-proxy"), "{run:#?}");
+    let built_in = table(place.sandbox.atoll()).json();
+    assert_eq!((of(&built_in, "mcp-proxy"), of(&built_in, "mcp")), (0, 9), "{built_in:#}");
+    // Installed.
+    fs::remove_file(place.sandbox.atoll_home().join("grants.toml")).unwrap();
+    place.sandbox.atoll().args(["plugin", "install", "--yes", "--grant-all"]).arg(&place.file).run().ok();
+    let installed = table(place.sandbox.atoll()).json();
+    assert_eq!((of(&installed, "mcp-proxy"), of(&installed, "mcp")), (2, 0), "{installed:#}");
+    place.sandbox.atoll().args(["plugin", "remove", "mcp-proxy", "--yes"]).run().ok();
+    let removed = table(place.sandbox.atoll()).json();
+    assert_eq!((of(&removed, "mcp-proxy"), of(&removed, "mcp")), (0, 9), "{removed:#}");
+}
+
+#[test]
+fn in_a_session_the_command_shows_how_it_is_with_the_servers() {
+    let place = Place::of_peer(&json!({}), &json!({})).known();
+    let run = place.sandbox.scripted(&json!({"turns": []})).arg("-e").arg(&place.file).arg("/mcp").run().ok();
+    assert!(run.stdout.contains("- peer: not connected before it is called, 9 tools"), "{run:#?}");
 }

@@ -101,10 +101,11 @@ impl Shared {
         lost
     }
 
-    async fn have_resources(&self, server: &Proxied, resources: Vec<Resource>) {
+    /// Takes in what a server has beside its tools, and how long it holds.
+    async fn have_more(&self, server: &Proxied, resources: Vec<Resource>, ttl_ms: Option<u64>) {
         let before = self.listed.borrow().get(&server.name).cloned().unwrap_or_default();
-        if before.resources != resources {
-            for why in self.have(server, Kept { resources, ..before }).await {
+        if before.resources != resources || before.ttl_ms != ttl_ms {
+            for why in self.have(server, Kept { resources, ttl_ms, ..before }).await {
                 log::write(log::Level::Warn, &format!("the server {}: {why}", server.name));
             }
         }
@@ -317,12 +318,10 @@ impl Listener for Shared {
     fn met<'a>(&'a self, server: &'a Server, session: &'a Session, what: Met) -> LocalBoxFuture<'a, ()> {
         let meeting = async move {
             let _settles = Settles(self.settling.borrow().get(&server.name).cloned());
-            let Some(proxied) = self.proxied(&server.name).filter(|proxied| proxied.resources) else { return };
-            if what == Met::Prompts {
-                return;
-            }
-            match resources(session).await {
-                Ok(resources) => self.have_resources(proxied, resources).await,
+            let Some(proxied) = self.proxied(&server.name).filter(|_| what != Met::Prompts) else { return };
+            let resources = if proxied.resources { resources(session).await } else { Ok(Vec::new()) };
+            match resources {
+                Ok(resources) => self.have_more(proxied, resources, session.lasts()).await,
                 Err(failure) => {
                     log::write(log::Level::Warn, &format!("the server {}: its resources: {failure}", server.name));
                 }

@@ -126,11 +126,15 @@ impl Session {
     /// Why there is no list.
     pub async fn tools(&self) -> Result<(Vec<ServerTool>, Vec<String>), Failure> {
         let (mut tools, mut strange): (Vec<ServerTool>, Vec<String>) = Default::default();
+        self.lasts.set(None);
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let params = from(cursor.take());
             let request = ListToolsRequest { params, ..ListToolsRequest::default() };
             let page = answer(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
+            if let Some(lasts) = page["ttlMs"].as_u64() {
+                self.lasts.set(Some(self.lasts.get().map_or(lasts, |known| known.min(lasts))));
+            }
             let Some(listed) = page["tools"].as_array() else {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
             };

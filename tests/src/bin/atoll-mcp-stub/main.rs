@@ -1,8 +1,8 @@
 //! The smallest MCP server over standard input and output: its tools are in a file, and each gives back its own name and what
 //! it was asked. It knows `initialize`, `tools/list`, `tools/call` and `ping`, and nothing else.
 //!
-//! `atoll-mcp-stub NAME TOOLS LOG`: what it calls itself, a file with a list of tools as the protocol has them, and a file to
-//! which it appends each message that it gets.
+//! `atoll-mcp-stub NAME TOOLS LOG`: what it calls itself, a file with a list of tools as the protocol has them or with the whole
+//! answer to `tools/list`, and a file to which it appends each message that it gets.
 
 #![allow(clippy::expect_used, reason = "a test sees it fail")]
 
@@ -33,6 +33,7 @@ fn main() {
             _ if id.is_null() => continue,
             Some("initialize") => json!({"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},
                 "serverInfo": {"name": name, "version": "1"}}),
+            Some("tools/list") if tools.is_object() => tools.clone(),
             Some("tools/list") => json!({ "tools": tools }),
             Some("tools/call") => {
                 let asked = params["arguments"].as_object().and_then(|all| all.values().next()).unwrap_or(&Value::Null);
