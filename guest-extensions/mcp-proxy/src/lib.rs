@@ -32,7 +32,7 @@ mod tools;
 use std::{cell::Cell, rc::Rc};
 
 use atoll_mcp_client::{
-    config::{Document, Place, Problem},
+    config::{Document, Place, Problem, Severity},
     session::Identity,
 };
 use atoll_mcp_connection::{drive::Drive, person::Person, server::Surroundings};
@@ -70,7 +70,8 @@ impl Extension for Proxy {
     async fn start(_: StartReason) -> Result<(Self, Subscription), Error> {
         let settings::Read { servers, settings, problems } = configuration().await;
         for problem in &problems {
-            say(log::Level::Warn, &Problem::to_string(problem));
+            let level = if problem.severity == Severity::Error { log::Level::Warn } else { log::Level::Info };
+            say(level, &Problem::to_string(problem));
         }
         let about = host::describe();
         let is_command = about.mode == host::Mode::Command;
@@ -192,7 +193,8 @@ async fn configuration() -> settings::Read {
 /// Says something to the person, and in the log.
 fn say(level: log::Level, text: &str) {
     log::write(level, text);
-    ui::notify(text, ui::Tone::Warning);
+    let tone = if level == log::Level::Info { ui::Tone::Info } else { ui::Tone::Warning };
+    ui::notify(text, tone);
 }
 
 struct Calls;
