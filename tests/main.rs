@@ -61,6 +61,8 @@ mod mcp_conformance;
 mod mcp_hard;
 mod mcp_http;
 mod mcp_offers;
+mod mcp_own_adapter;
+mod mcp_proxy;
 mod mcp_questions;
 mod mcp_real;
 mod mcp_servers;

@@ -74,7 +74,7 @@ impl Exposures {
 }
 
 /// Whether a pattern in which `*` stands for any characters fits the whole name.
-fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
     let mut parts = parts.peekable();

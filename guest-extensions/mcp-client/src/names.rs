@@ -22,10 +22,15 @@ pub fn tool_names(server: &str, tools: &[&str], is_taken: impl Fn(&str) -> bool)
 }
 
 fn tool_name(server: &str, tool: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    fitting(&as_identifier(&format!("mcp__{server}__{tool}")), server, tool, is_taken)
+}
+
+/// A name, or, where it is too long or taken, its beginning with a digest of the two parts, which stays the same from run to
+/// run. The name is of ASCII.
+pub fn fitting(name: &str, server: &str, tool: &str, is_taken: impl Fn(&str) -> bool) -> String {
     use std::fmt::Write as _;
-    let name = as_identifier(&format!("mcp__{server}__{tool}"));
-    if name.len() <= MAX_NAME && !is_taken(&name) {
-        return name;
+    if name.len() <= MAX_NAME && !is_taken(name) {
+        return name.to_owned();
     }
     let mut digest = String::new();
     for byte in Sha256::digest(format!("{server}\0{tool}")).iter().take(4) {

@@ -12,7 +12,7 @@ mod resources;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 use futures::{
     FutureExt as _,
@@ -79,6 +79,8 @@ pub struct Session {
     changes: Arc<Changes>,
     watched: Watched,
     asks: Asks,
+    /// How long what it has listed holds, in milliseconds, as far as it says.
+    lasts: Cell<Option<u64>>,
 }
 
 /// The revisions of the protocol that a server may answer with.
@@ -139,7 +141,7 @@ impl Session {
         }
         let peer = running.peer().clone();
         let ended = running.waiting().map(drop).boxed_local().shared();
-        Ok(Self { peer, ended, server, changes, watched, asks })
+        Ok(Self { peer, ended, server, changes, watched, asks, lasts: Cell::new(None) })
     }
 
     /// The revision of the protocol that was agreed on.
@@ -172,6 +174,11 @@ impl Session {
     /// None once there is nothing more to come.
     pub async fn asked(&self) -> Option<Ask> {
         self.asks.next().await
+    }
+
+    /// How long its list of tools holds, in milliseconds, as far as it says.
+    pub fn lasts(&self) -> Option<u64> {
+        self.lasts.get()
     }
 
     /// What has changed.

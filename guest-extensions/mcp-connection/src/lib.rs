@@ -14,6 +14,7 @@ pub mod net;
 pub mod person;
 mod reading;
 pub mod server;
+pub mod shown;
 pub mod sign_in;
 pub mod stdio;
 pub mod values;

@@ -29,6 +29,8 @@ use crate::{Answers, Catalog, Met, asking::Asking, drive::Drive, http::Address, 
 /// What a server is doing.
 #[derive(Clone, Debug)]
 pub enum State {
+    /// It is not connected to, because nobody needs it. The next call connects to it.
+    Resting,
     /// It is connected to.
     Connecting,
     /// It is there.
@@ -57,6 +59,8 @@ pub struct Server {
     needed: Cell<bool>,
     /// Told when that is so.
     asked: Notify,
+    /// Told when it is to be left until it is needed.
+    resting: Notify,
     /// Set once, when the session ends.
     closing: watch::Sender<bool>,
     /// What it asks of us.
@@ -93,7 +97,16 @@ pub struct Surroundings {
 impl Server {
     /// One that is not connected to yet: [`Self::live`] does that.
     pub fn new(name: String, entry: Entry, drive: Drive) -> Self {
-        let (state, closing) = (watch::channel(State::Connecting).0, watch::channel(false).0);
+        Self::beginning(State::Connecting, name, entry, drive)
+    }
+
+    /// One that is not connected to before somebody needs it.
+    pub fn resting(name: String, entry: Entry, drive: Drive) -> Self {
+        Self::beginning(State::Resting, name, entry, drive)
+    }
+
+    fn beginning(state: State, name: String, entry: Entry, drive: Drive) -> Self {
+        let (state, closing) = (watch::channel(state).0, watch::channel(false).0);
         Self {
             name,
             entry,
@@ -103,6 +116,7 @@ impl Server {
             state,
             needed: Cell::new(false),
             asked: Notify::new(),
+            resting: Notify::new(),
             closing,
             asking: Asking::default(),
             era: Cell::default(),
@@ -131,6 +145,18 @@ impl Server {
     pub async fn live(self: Rc<Self>, around: Rc<Surroundings>) {
         let mut closing = self.closing.subscribe();
         loop {
+            if !matches!(*self.state.borrow(), State::Connecting) {
+                let needed = async {
+                    // Several may have asked for one connection.
+                    while !self.needed.replace(false) {
+                        self.asked.notified().await;
+                    }
+                };
+                if let Either::Right(_) = select(pin!(needed), pin!(closing.wait_for(|closing| *closing))).await {
+                    break;
+                }
+                self.state.send_replace(State::Connecting);
+            }
             let (was_there, why) = self.once(&around).await;
             if self.other_greeting.take() && !*closing.borrow() {
                 continue;
@@ -139,18 +165,10 @@ impl Server {
             if *closing.borrow() {
                 break;
             }
-            log::write(log::Level::Warn, &format!("the server {}: {why}", self.name));
-            self.state.send_replace(if was_there { State::Disconnected(why) } else { State::Failed(why) });
-            let needed = async {
-                // Several may have asked for one connection.
-                while !self.needed.replace(false) {
-                    self.asked.notified().await;
-                }
-            };
-            if let Either::Right(_) = select(pin!(needed), pin!(closing.wait_for(|closing| *closing))).await {
-                break;
+            if !matches!(*self.state.borrow(), State::Resting) {
+                log::write(log::Level::Warn, &format!("the server {}: {why}", self.name));
+                self.state.send_replace(if was_there { State::Disconnected(why) } else { State::Failed(why) });
             }
-            self.state.send_replace(State::Connecting);
         }
         self.state.send_replace(State::Closed);
     }
@@ -177,9 +195,10 @@ impl Server {
             over.send_replace(true);
             failure
         };
-        let (mut ended, mut closing) = (ended, self.closing.subscribe());
+        let (mut ended, mut closing, resting) = (ended, self.closing.subscribe(), self.resting.notified());
         let done = async {
-            select(pin!(ended.wait_for(|over| *over)), pin!(closing.wait_for(|closing| *closing))).await;
+            let (closed, resting) = (pin!(closing.wait_for(|closing| *closing)), pin!(resting));
+            select(pin!(ended.wait_for(|over| *over)), select(closed, resting)).await;
         };
         // Each of the two ends soon after the other. The server's side is driven, too: what it says has to get to the client's
         // tasks.
@@ -362,6 +381,53 @@ impl Server {
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
     }
 
+    /// Hears of each change of what it is doing.
+    pub fn states(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    /// Ends the connection, if there is one, until somebody needs it again. What is under way fails.
+    pub fn rest(&self) {
+        if matches!(*self.state.borrow(), State::Connected(_)) {
+            // Who needs it from here on waits for the next connection.
+            self.state.send_replace(State::Resting);
+            self.resting.notify_waiters();
+        }
+    }
+
+    /// Asks whether it is still there, and waits for the answer so long at most. What does not answer is left, and the next
+    /// call connects to it again.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub async fn check(&self, within: Duration) -> Result<(), Failure> {
+        let State::Connected(session) = self.state() else { return Err(Failure::Closed) };
+        let answer = async { Ok(self.drive.run(session.ping()).await?) };
+        let (answer, late) = (pin!(answer), pin!(clock::sleep(milliseconds(within))));
+        let there = match select(answer, late).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(Failure::Timeout),
+        };
+        // One that says no is there.
+        match there {
+            Err(failure @ (Failure::Closed | Failure::Timeout | Failure::OnTheWay { .. })) => {
+                if matches!(self.state(), State::Connected(now) if Rc::ptr_eq(&now, &session)) {
+                    self.rest();
+                }
+                Err(failure)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until it is connected to.
+    ///
+    /// # Errors
+    /// Why it can not be.
+    pub async fn connect(&self) -> Result<(), Error> {
+        self.session(None).await.map(drop)
+    }
+
     /// The connection; where there is none any more, or only this one that has ended, a new one.
     pub(crate) async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
         let mut state = self.state.subscribe();
@@ -375,11 +441,12 @@ impl Server {
                 State::Connected(session) if !has_ended(&session) => return Ok(session),
                 // It has ended, which is soon known.
                 State::Connecting | State::Connected(_) => {}
-                State::Disconnected(_) | State::Failed(_) if !has_asked => {
+                State::Resting | State::Disconnected(_) | State::Failed(_) if !has_asked => {
                     has_asked = true;
                     self.needed.set(true);
                     self.asked.notify_one();
                 }
+                State::Resting => {}
                 State::Failed(why) | State::Disconnected(why) => {
                     let name = &self.name;
                     return Err(Error::unavailable(format!("The MCP server {name} can not be reached: {why}")));

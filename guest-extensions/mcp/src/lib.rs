@@ -15,7 +15,6 @@ mod prompts;
 mod registered;
 mod registry;
 mod resources;
-mod shown;
 mod telling;
 
 use std::{
@@ -35,6 +34,7 @@ use atoll_mcp_connection::{
     drive::Drive,
     person::Person,
     server::{Server, Surroundings},
+    shown,
 };
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,

@@ -31,7 +31,7 @@ pub(super) const OPTIONS: jsonc_parser::ParseOptions = jsonc_parser::ParseOption
 ///
 /// # Errors
 /// What is wrong, with line and column.
-pub(super) fn parse(text: &str) -> Result<Option<Value>, String> {
+pub fn parse(text: &str) -> Result<Option<Value>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     jsonc_parser::parse_to_serde_value(text, &OPTIONS).map_err(|error| {
         let reason: String = error.kind().to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -14,6 +14,7 @@ mod problem;
 mod spelling;
 
 pub use address::Address;
+pub use document::parse;
 pub use entry::{Authentication, Entry, Http, Stdio, Transport};
 pub use import::{Imported, Kind};
 pub use oauth::{OAuth, Registration};

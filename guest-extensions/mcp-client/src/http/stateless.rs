@@ -38,10 +38,8 @@ impl Marked {
         let message: Value = serde_json::from_slice(line).ok()?;
         let (method, params) = (message["method"].as_str()?, &message["params"]);
         let revision = params["_meta"][REVISION].as_str()?;
-        let mut headers = vec![
-            ("mcp-protocol-version".to_owned(), value(revision)),
-            ("mcp-method".to_owned(), value(method)),
-        ];
+        let mut headers =
+            vec![("mcp-protocol-version".to_owned(), value(revision)), ("mcp-method".to_owned(), value(method))];
         let name = match method {
             "tools/call" | "prompts/get" => params["name"].as_str(),
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => params["uri"].as_str(),
@@ -172,7 +170,9 @@ mod tests {
         assert_eq!(headers(&marked, "resources/read", json!({"uri": "a:b"})).unwrap()[2].1, "a:b");
         assert_eq!(headers(&marked, "tools/list", json!({})).unwrap().len(), 2);
         assert_eq!(marked.headers(br#"{"id":1,"method":"tools/list","params":{}}"#), None);
-        for (text, expected) in [("a b", "a b"), (" a", "=?base64?IGE=?="), ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?=")] {
+        for (text, expected) in
+            [("a b", "a b"), (" a", "=?base64?IGE=?="), ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?=")]
+        {
             assert_eq!(value(text), expected);
         }
     }

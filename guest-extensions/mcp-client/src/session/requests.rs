@@ -5,7 +5,9 @@ use std::future::Future;
 use futures::{FutureExt as _, future::Either, pin_mut};
 use rmcp::{
     RoleClient,
-    model::{CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest, PaginatedRequestParams},
+    model::{
+        CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest, PaginatedRequestParams, PingRequest,
+    },
     service::{PeerRequestOptions, RequestHandle},
 };
 use serde_json::{Map, Value, json};
@@ -50,7 +52,7 @@ impl ServerTool {
     ///
     /// # Errors
     /// Why it is none.
-    pub(crate) fn read(tool: &Value) -> Result<Self, String> {
+    pub fn read(tool: &Value) -> Result<Self, String> {
         let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else {
             return Err("a tool without a name".to_owned());
@@ -89,7 +91,7 @@ impl ServerTool {
     }
 
     /// As [`ServerTool::read`] reads it.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut tool = json!({
             "name": self.name,
             "description": self.description,
@@ -118,22 +120,35 @@ pub struct Progress {
 }
 
 impl Session {
+    /// Asks whether the server is still there.
+    ///
+    /// # Errors
+    /// That it is not, or what it says in place of an answer.
+    pub async fn ping(&self) -> Result<(), Failure> {
+        answer(self.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await).map(drop)
+    }
+
     /// All tools of the server, page by page, and what of them could not be read.
     ///
     /// # Errors
     /// Why there is no list.
     pub async fn tools(&self) -> Result<(Vec<ServerTool>, Vec<String>), Failure> {
         let (mut tools, mut strange): (Vec<ServerTool>, Vec<String>) = Default::default();
+        self.lasts.set(None);
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let params = from(cursor.take());
             let request = ListToolsRequest { params, ..ListToolsRequest::default() };
             let page = answer(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
+            if let Some(lasts) = page["ttlMs"].as_u64() {
+                self.lasts.set(Some(self.lasts.get().map_or(lasts, |known| known.min(lasts))));
+            }
             let Some(listed) = page["tools"].as_array() else {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
             };
             for tool in listed {
-                match ServerTool::read(tool).and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) }) {
+                match ServerTool::read(tool).and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) })
+                {
                     Ok(tool) if tools.iter().any(|known| known.name == tool.name) => {
                         strange.push(format!("the tool {} is listed twice", shown(&tool.name)));
                     }

@@ -62,6 +62,7 @@ pub(super) async fn list(adapter: &Mcp, as_json: bool) -> Result<(), Error> {
 /// How a server is, in a word, and why it is not there.
 pub(super) fn state(server: &Server) -> (&'static str, Option<String>) {
     match server.state() {
+        State::Resting => ("resting", None),
         State::Connecting => ("connecting", None),
         State::Connected(_) => ("connected", None),
         State::Disconnected(why) => ("disconnected", Some(format!("{why}; the next call connects to it again"))),

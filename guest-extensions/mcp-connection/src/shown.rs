@@ -5,7 +5,7 @@ use atoll_plugin::{Content, types::Blob};
 
 /// As content. Bytes that are no picture are given as they are, with what they are said before: the host keeps them in a file
 /// for a model.
-pub(crate) fn content(pieces: Vec<Piece>) -> Vec<Content> {
+pub fn content(pieces: Vec<Piece>) -> Vec<Content> {
     let mut content = Vec::new();
     for piece in pieces {
         match piece {
@@ -21,7 +21,7 @@ pub(crate) fn content(pieces: Vec<Piece>) -> Vec<Content> {
 }
 
 /// A step of a call, for a person.
-pub(crate) fn step(step: &Progress) -> String {
+pub fn step(step: &Progress) -> String {
     let of = step.total.map(|total| format!(" of {total}")).unwrap_or_default();
     match &step.message {
         Some(message) => format!("{}{of}: {message}", step.done),
