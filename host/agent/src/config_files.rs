@@ -64,7 +64,8 @@ impl UserConfig {
     }
 
     fn document(&self, place: ConfigPlace, path: PathBuf, trusted: bool) -> Result<Option<ConfigDocument>, Error> {
-        if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        let is_absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if fs::symlink_metadata(&path).is_err_and(is_absent) {
             return Ok(None);
         }
         let text = if trusted {
