@@ -64,12 +64,17 @@ impl UserConfig {
     }
 
     fn document(&self, place: ConfigPlace, path: PathBuf, trusted: bool) -> Result<Option<ConfigDocument>, Error> {
+        let is_absent =
+            |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if fs::symlink_metadata(&path).is_err_and(is_absent) {
+            return Ok(None);
+        }
         let text = if trusted {
             self.check_place(place, &path)?;
             read_small_file(&path).map_err(|error| failed(&path, &error))?
         } else {
             // Nothing of it is looked at.
-            fs::symlink_metadata(&path).is_ok().then(String::new)
+            Some(String::new())
         };
         Ok(text.map(|text| ConfigDocument { version: version(&text), place, path, text, trusted }))
     }
