@@ -111,7 +111,10 @@ fn conforms(test: &str, revision: &str) {
                     match (suite.run(revision, scenario), known.get(scenario)) {
                         (Ok(()), None) | (Err(_), Some(_)) => {}
                         (Ok(()), Some(_)) => {
-                            wrong.lock().unwrap().push(format!("{scenario} does not fail any more: take it out of known.txt"));
+                            wrong
+                                .lock()
+                                .unwrap()
+                                .push(format!("{scenario} does not fail any more: take it out of known.txt"));
                         }
                         (Err(said), None) => wrong.lock().unwrap().push(format!("{scenario}:\n{said}")),
                     }

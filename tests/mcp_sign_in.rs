@@ -168,7 +168,9 @@ fn a_person_signs_in_and_out_and_what_lets_them_in_is_in_their_store_alone() {
     kept(&place.sandbox.work(), &mut all);
     let with: Vec<&std::path::PathBuf> = all
         .iter()
-        .filter(|(_, bytes)| String::from_utf8_lossy(bytes).contains(&canary) || bytes.windows(8).any(|b| b == b"the-code"))
+        .filter(|(_, bytes)| {
+            String::from_utf8_lossy(bytes).contains(&canary) || bytes.windows(8).any(|b| b == b"the-code")
+        })
         .map(|(path, _)| path)
         .collect();
     assert!(!with.is_empty() && with.iter().all(|path| path.to_string_lossy().contains("mcp")), "{with:?}");

@@ -94,7 +94,7 @@ async function run() {
             for (const { name, arguments: args } of context.toolCalls) await call(name, args);
             return 0;
         case 'http-invalid-tool-headers':
-            return (await call('valid_tool', {})).code;
+            return (await call('valid_tool', { region: 'us' })).code;
         case 'http-standard-headers':
             return (await call('test_headers', {})).code;
         case 'elicitation-sep1034-client-defaults':

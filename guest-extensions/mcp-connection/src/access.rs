@@ -132,7 +132,9 @@ impl SignedIn {
             self.keeping.write(&Kept { wanted, ..kept }).await?;
         }
         let server = &self.server;
-        Ok(Verdict::SignIn(format!("{why}; `atoll mcp login {server}` signs in, in a session `/mcp login {server}` does")))
+        Ok(Verdict::SignIn(format!(
+            "{why}; `atoll mcp login {server}` signs in, in a session `/mcp login {server}` does"
+        )))
     }
 
     async fn answer(&self, refused: &Refused) -> Result<Verdict, Error> {

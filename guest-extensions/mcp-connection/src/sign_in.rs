@@ -22,7 +22,8 @@ use crate::{
 /// Where the way back leads, if nothing else is said.
 const PATH: &str = "/callback";
 /// What the browser shows at the end.
-const PAGE: &str = "You are signed in as far as this page knows. Atoll says whether it worked; this page can be closed.";
+const PAGE: &str =
+    "You are signed in as far as this page knows. Atoll says whether it worked; this page can be closed.";
 
 /// Bytes of the system.
 struct System;
@@ -68,7 +69,8 @@ impl Back {
         if !ui::available() {
             return comes.await;
         }
-        let title = "Sign in in the browser. If it is on another machine: the address of the page that it can not open".to_owned();
+        let title = "Sign in in the browser. If it is on another machine: the address of the page that it can not open"
+            .to_owned();
         let told = pin!(ui::input(title, format!("{}?…", self.redirect), Some(timeout_ms)));
         match select(comes, told).await {
             Either::Left((came, _)) => came,

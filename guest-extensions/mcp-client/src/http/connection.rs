@@ -251,7 +251,7 @@ impl<'a> Connection<'a> {
             let mut request = Request::new("POST", &url)
                 .header("accept", "application/json, text/event-stream")
                 .body("application/json", line.trim_ascii_end().to_vec());
-            request.headers.extend(self.marked.borrow().headers(line).into_iter().flatten());
+            request.headers.extend(self.marked.borrow().headers(line));
             if method != "tools/call" {
                 request.timeout = Some(self.endpoint.patience);
             }

@@ -67,12 +67,7 @@ impl Connection<'_> {
     ///
     /// # Errors
     /// What came of the request, if there is no answer.
-    pub(super) async fn answered(
-        &self,
-        mut response: Response,
-        id: &Value,
-        what: What,
-    ) -> Result<(), (Way, String)> {
+    pub(super) async fn answered(&self, mut response: Response, id: &Value, what: What) -> Result<(), (Way, String)> {
         if response.is(STREAM) {
             return self.streamed(response, id, what).await;
         }

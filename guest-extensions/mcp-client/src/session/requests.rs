@@ -133,7 +133,8 @@ impl Session {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
             };
             for tool in listed {
-                match ServerTool::read(tool).and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) }) {
+                match ServerTool::read(tool).and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) })
+                {
                     Ok(tool) if tools.iter().any(|known| known.name == tool.name) => {
                         strange.push(format!("the tool {} is listed twice", shown(&tool.name)));
                     }

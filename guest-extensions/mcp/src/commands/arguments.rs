@@ -404,7 +404,8 @@ fn login(mut parser: Parser) -> Result<Command, String> {
             Arg::Long("timeout") => {
                 let word = text(parser.value().map_err(said)?)?;
                 let seconds = word.parse::<u64>().ok().filter(|seconds| (1..=86_400).contains(seconds));
-                let seconds = seconds.ok_or_else(|| format!("--timeout takes seconds, 1 to 86400, and {word:?} is none"))?;
+                let seconds =
+                    seconds.ok_or_else(|| format!("--timeout takes seconds, 1 to 86400, and {word:?} is none"))?;
                 timeout_ms = seconds * 1_000;
             }
             Arg::Value(word) if name.is_none() => name = Some(text(word)?),
