@@ -78,7 +78,8 @@ function agreeable() {
         const fresh = said.slice(seen);
         if (!/:\s*$/.test(fresh)) return;
         seen = said.length;
-        child.stdin.write(/^\s*1\. /m.test(fresh) ? '1\n' : '\n');
+        const choice = fresh.match(/(\d+)\. Answer as suggested/)?.[1] ?? (/\b1\. /.test(fresh) ? '1' : '');
+        child.stdin.write(`${choice}\n`);
     };
 }
 
@@ -89,6 +90,13 @@ async function run() {
             return (await call('add_numbers', { a: 5, b: 3 })).code;
         case 'sse-retry':
             return (await call('test_reconnection', {})).code;
+        case 'http-custom-headers':
+            for (const { name, arguments: args } of context.toolCalls) await call(name, args);
+            return 0;
+        case 'http-invalid-tool-headers':
+            return (await call('valid_tool', { region: 'us' })).code;
+        case 'http-standard-headers':
+            return (await call('test_headers', {})).code;
         case 'elicitation-sep1034-client-defaults':
             return (await call('test_client_elicitation_defaults', {}, { terminal: true, watch: agreeable() })).code;
         default:

@@ -206,5 +206,13 @@ impl std::fmt::Debug for Session {
 /// The answer to a request, as JSON.
 fn answer(result: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
     let result = result.map_err(Failure::of_request)?;
-    serde_json::to_value(result).map_err(|error| Failure::Strange(format!("its answer can not be read: {error}")))
+    let result = serde_json::to_value(result);
+    let result = result.map_err(|error| Failure::Strange(format!("its answer can not be read: {error}")))?;
+    if result["resultType"] == "input_required" {
+        return Err(Failure::Strange(
+            "it wants to know more before it answers, in the way of revision 2026-07-28, which is not supported yet"
+                .to_owned(),
+        ));
+    }
+    Ok(result)
 }

@@ -271,6 +271,8 @@ impl Server {
                 *self.refused_first.borrow_mut() = Some(refused.clone());
                 refused
             }
+            // A server that wants to be signed in to has understood the greeting.
+            (_, _, failure @ Failure::OnTheWay { way: Way::SignIn, .. }) => failure,
             (Era::Stateless, Some(first), Failure::Refused { .. } | Failure::Strange(_) | Failure::OnTheWay { .. }) => {
                 self.era.set(Era::Sessions);
                 first

@@ -18,6 +18,7 @@ use super::{
     Access, Endpoint, Refused, Verdict, Way,
     failing::failing,
     message::{Sent, refusal},
+    reply::within,
     stateless::Marked,
 };
 use crate::{
@@ -116,8 +117,9 @@ pub async fn serve(
         answers: RefCell::default(),
     };
     let mut done = pin!(done);
-    // What the client waits for, and what is merely listened to.
+    // What the client waits for, what it has said, and what is merely listened to.
     let mut asked: FuturesUnordered<LocalBoxFuture<'_, Done>> = FuturesUnordered::new();
+    let mut said: FuturesUnordered<LocalBoxFuture<'_, Done>> = FuturesUnordered::new();
     let mut heard: FuturesUnordered<LocalBoxFuture<'_, Done>> = FuturesUnordered::new();
     let mut wanted: Vec<(Value, AbortHandle)> = Vec::new();
     let mut is_greeting = false;
@@ -129,16 +131,17 @@ pub async fn serve(
             biased;
             () = &mut done => break Ended::Unneeded,
             Some(came) = asked.next(), if !asked.is_empty() => {
-                match came {
-                    Done::Asked(id) => wanted.retain(|(known, _)| *known != id),
-                    Done::Ready => {
-                        is_greeting = false;
-                        heard.push(Box::pin(connection.listen()));
-                    }
-                    Done::Plain | Done::Dropped => {}
+                if let Done::Asked(id) = came {
+                    wanted.retain(|(known, _)| *known != id);
                 }
                 if let Some(answers) = connection.answers.borrow_mut().take() {
                     heard.push(Box::pin(connection.pump(answers)));
+                }
+            }
+            Some(came) = said.next(), if !said.is_empty() => {
+                if let Done::Ready = came {
+                    is_greeting = false;
+                    heard.push(Box::pin(connection.listen()));
                 }
             }
             Some(came) = heard.next(), if !heard.is_empty() => {
@@ -167,12 +170,20 @@ pub async fn serve(
                     Sent::Notification { method } => is_greeting = method == "notifications/initialized",
                     Sent::Answer => {}
                 }
-                asked.push(Box::pin(connection.tell(line, sent)));
+                said.push(Box::pin(connection.tell(line, sent)));
             }
         }
     };
     drop((asked, heard));
     if ended == Ended::Unneeded {
+        // The last that the client said may be that it does not want something any more.
+        while let Ok(line) = to_program.try_recv() {
+            let sent = Sent::read(&line);
+            if !matches!(sent, Sent::Request { .. }) {
+                said.push(Box::pin(connection.tell(line, sent)));
+            }
+        }
+        within(net, FAREWELL, async { while said.next().await.is_some() {} }).await;
         connection.farewell().await;
     }
     ended
@@ -251,7 +262,7 @@ impl<'a> Connection<'a> {
             let mut request = Request::new("POST", &url)
                 .header("accept", "application/json, text/event-stream")
                 .body("application/json", line.trim_ascii_end().to_vec());
-            request.headers.extend(self.marked.borrow().headers(line).into_iter().flatten());
+            request.headers.extend(self.marked.borrow().headers(line));
             if method != "tools/call" {
                 request.timeout = Some(self.endpoint.patience);
             }

@@ -1,13 +1,12 @@
-//! The revision without sessions: each request says for itself which revision it is of, and its headers say what is in it, so that
-//! whatever is between us and the server need not read it.
+//! What headers say of a message, so that whatever is between us and the server need not read it. The revision without sessions
+//! wants it, in which each request says for itself which revision it is of.
 
 use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// What says which revision a request is of.
-const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 /// What says that an argument is to be in a header, too.
 const MARK: &str = "x-mcp-header";
 
@@ -30,25 +29,27 @@ impl Marked {
         }
     }
 
-    /// The headers of a request; none if it is not of this revision.
-    pub(super) fn headers(&self, line: &[u8]) -> Option<Vec<(String, String)>> {
-        if !contains(line, REVISION) {
-            return None;
+    /// The headers of a message. What is in it is said to every server: those of older revisions do not look at it.
+    pub(super) fn headers(&self, line: &[u8]) -> Vec<(String, String)> {
+        let Ok(Head { method: Some(method), params }) = serde_json::from_slice(line) else { return Vec::new() };
+        let params = params.unwrap_or_default();
+        let mut headers = vec![("mcp-method".to_owned(), value(&method))];
+        if let Some(revision) = params.meta.and_then(|meta| meta.revision) {
+            headers.push(("mcp-protocol-version".to_owned(), value(&revision)));
         }
-        let message: Value = serde_json::from_slice(line).ok()?;
-        let (method, params) = (message["method"].as_str()?, &message["params"]);
-        let revision = params["_meta"][REVISION].as_str()?;
-        let mut headers =
-            vec![("mcp-protocol-version".to_owned(), value(revision)), ("mcp-method".to_owned(), value(method))];
-        let name = match method {
-            "tools/call" | "prompts/get" => params["name"].as_str(),
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => params["uri"].as_str(),
+        let name = match method.as_str() {
+            "tools/call" | "prompts/get" => params.name,
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => params.uri,
             _ => None,
         };
-        headers.extend(name.map(|name| ("mcp-name".to_owned(), value(name))));
-        let marks = name.filter(|_| method == "tools/call").and_then(|name| self.0.get(name));
-        for (path, header) in marks.into_iter().flatten() {
-            let argument = path.iter().try_fold(&params["arguments"], |inside, key| inside.get(key));
+        let Some(name) = name else { return headers };
+        headers.push(("mcp-name".to_owned(), value(&name)));
+        let Some(marks) = self.0.get(&name).filter(|marks| method == "tools/call" && !marks.is_empty()) else {
+            return headers;
+        };
+        let message: Value = serde_json::from_slice(line).unwrap_or_default();
+        for (path, header) in marks {
+            let argument = path.iter().try_fold(&message["params"]["arguments"], |inside, key| inside.get(key));
             let text = match argument {
                 Some(Value::String(text)) => text.clone(),
                 Some(plain @ (Value::Bool(_) | Value::Number(_))) => plain.to_string(),
@@ -56,8 +57,31 @@ impl Marked {
             };
             headers.push((format!("mcp-param-{}", header.to_ascii_lowercase()), value(&text)));
         }
-        Some(headers)
+        headers
     }
+}
+
+/// Of a message only that is read which headers say.
+#[derive(Deserialize)]
+struct Head {
+    method: Option<String>,
+    params: Option<Params>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Params {
+    name: Option<String>,
+    uri: Option<String>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Meta {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    revision: Option<String>,
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
@@ -140,13 +164,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn headers(marked: &Marked, method: &str, mut params: Value) -> Option<Vec<(String, String)>> {
+    const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+
+    fn headers(marked: &Marked, method: &str, mut params: Value) -> Vec<(String, String)> {
         params["_meta"] = json!({REVISION: "2026-07-28"});
         marked.headers(json!({"id": 1, "method": method, "params": params}).to_string().as_bytes())
     }
 
     #[test]
-    fn headers_say_what_is_in_a_request_of_this_revision_alone() {
+    fn headers_say_what_is_in_a_message() {
         let mut marked = Marked::default();
         let schema = json!({"type": "object", "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
@@ -155,21 +181,25 @@ mod tests {
         let listed = json!({"id": 1, "result": {"tools": [{"name": "query", "inputSchema": schema}]}});
         marked.learn(listed.to_string().as_bytes());
         let arguments = json!({"region": "Łódź", "deep": {"n": 7}, "other": "x"});
-        let shown = headers(&marked, "tools/call", json!({"name": "query", "arguments": arguments})).unwrap();
+        let shown = headers(&marked, "tools/call", json!({"name": "query", "arguments": arguments}));
         let shown: Vec<String> = shown.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(
             shown,
             [
-                "mcp-protocol-version: 2026-07-28",
                 "mcp-method: tools/call",
+                "mcp-protocol-version: 2026-07-28",
                 "mcp-name: query",
                 "mcp-param-region: =?base64?xYHDs2TFug==?=",
                 "mcp-param-n: 7",
             ]
         );
-        assert_eq!(headers(&marked, "resources/read", json!({"uri": "a:b"})).unwrap()[2].1, "a:b");
-        assert_eq!(headers(&marked, "tools/list", json!({})).unwrap().len(), 2);
-        assert_eq!(marked.headers(br#"{"id":1,"method":"tools/list","params":{}}"#), None);
+        assert_eq!(headers(&marked, "resources/read", json!({"uri": "a:b"}))[2].1, "a:b");
+        assert_eq!(headers(&marked, "tools/list", json!({})).len(), 2);
+        assert_eq!(
+            marked.headers(br#"{"id":1,"method":"tools/list"}"#),
+            [("mcp-method".to_owned(), "tools/list".to_owned())]
+        );
+        assert_eq!(marked.headers(br#"{"id":1,"result":{}}"#), []);
         for (text, expected) in
             [("a b", "a b"), (" a", "=?base64?IGE=?="), ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?=")]
         {

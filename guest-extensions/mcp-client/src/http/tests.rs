@@ -422,6 +422,35 @@ async fn what_is_cancelled_is_told_and_its_connection_closed() {
 }
 
 #[tokio::test]
+async fn what_was_said_last_is_sent_before_the_connection_ends() {
+    let script = Script::default()
+        .hello()
+        .on("tools/call", stream().then(Bring::Never))
+        .on("notifications/cancelled", status(202));
+    let (closing, closed) = tokio::sync::oneshot::channel::<()>();
+    let (teller, _told) = told();
+    let (wire, end) = wire(teller.clone());
+    let identity =
+        Identity { name: "atoll".to_owned(), version: "1".to_owned(), root: "/w".to_owned(), answers: false };
+    let endpoint = endpoint();
+    let acting = async {
+        let session = Session::open(wire, identity, teller).await.unwrap();
+        let running = session.call("slow", serde_json::Map::new()).await.unwrap();
+        let given = running.answer(forever, tokio::task::yield_now(), |_| {}).await;
+        // Nobody waits for what is sent.
+        closing.send(()).unwrap();
+        given
+    };
+    let done = async {
+        let _ = closed.await;
+    };
+    let (given, ended) = tokio::join!(acting, serve(&script, &Anybody, &endpoint, end, done));
+    assert_eq!((given, ended), (Err(Failure::Cancelled), Ended::Unneeded));
+    let asked = script.asked();
+    assert_eq!(&asked[asked.len() - 2..], ["notifications/cancelled", "DELETE"], "{asked:?}");
+}
+
+#[tokio::test]
 async fn what_a_server_tells_by_itself_is_heard_and_asked_for_again() {
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     let result = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
