@@ -263,7 +263,7 @@ fn without_a_grant_of_them_one_that_adds_providers_or_servers_is_not_loaded() {
         let flags: String = others.map(|other| format!("{other} = {{}}\n")).collect();
         let rest = "files = [{ root = \"$workspace\" }]\nprocess = [{ program = \"sh\" }]\n\
                     secrets = [{ name = \"shown/*\", reveal = true }]\n\
-                    config = [{ file = \"puppet.json\" }]";
+                    config = [{ file = \"puppet.json\" }]\nlistener = {}";
         sandbox.home_file("grants.toml", sandbox.grants().replace("all = true", &format!("{flags}{rest}")));
         let refused = sandbox.scripted(&no_call()).args(named).arg("go").run().code(3);
         assert!(refused.stderr.contains(&format!("--{capability}")), "{}", refused.stderr);

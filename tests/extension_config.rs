@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Read, Write as _},
+    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Stdio,
@@ -110,8 +112,8 @@ fn without_a_grant_of_it_one_that_has_files_of_configuration_is_not_loaded() {
     sandbox.home_file("grants.toml", revoked);
     let refused = sandbox.atoll().args(named).args(call).run().code(3);
     assert!(refused.stderr.contains("--config puppet.json"), "{}", refused.stderr);
-    let file = sandbox.puppet("puppet").display().to_string();
-    let bad = sandbox.atoll().args(["plugin", "grant", &file, "--config", "settings.json"]).run().code(2);
+    sandbox.installed_puppet("puppet");
+    let bad = sandbox.atoll().args(["plugin", "grant", "puppet", "--config", "settings.json"]).run().code(1);
     assert!(bad.stderr.contains("Atoll's own"), "{}", bad.stderr);
 }
 
@@ -193,7 +195,8 @@ fn whoever_connects_to_servers_learns_whether_their_owner_may_reach_them() {
         (json!({"server": "none", "program": "sh"}), "not-found"),
     ];
     let all: Vec<Value> = asked.iter().map(|(what, _)| json!({"try": {"permit": what}})).collect();
-    let adder = json!({"record": "store", "commands": {"add": [server], "own": all.clone(), "drop": [{"dropServer": "files"}]}});
+    let adder =
+        json!({"record": "store", "commands": {"add": [server], "own": all, "drop": [{"dropServer": "files"}]}});
     let connector = json!({"events": ["mcp-servers-change"], "record": "store", "commands": {"ask": all}});
     let named = sandbox.puppets(&[("adder", adder), ("connector", connector)]);
     sandbox.scripted(&no_call()).args(named).args(["/add", "/ask", "/own", "/drop", "/ask"]).run().ok();
@@ -237,4 +240,73 @@ fn a_value_that_was_filled_in_is_said_nowhere() {
         assert!(!text.contains(CANARY), "{text}");
     }
     assert!(run.stdout.starts_with("[secret]\n"), "{}", run.stdout);
+}
+
+/// What is answered to a request for this on a port of this machine.
+fn got(port: &str, target: &str) -> String {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The port in what a program prints on standard error, once it is there.
+#[track_caller]
+fn port_in(stderr: impl Read) -> String {
+    let line = BufReader::new(stderr).lines().map_while(Result::ok).find(|line| line.contains("listens on "));
+    let line = line.unwrap();
+    line.rsplit("listens on ").next().unwrap().chars().take_while(char::is_ascii_digit).collect()
+}
+
+#[test]
+fn one_request_is_listened_for_and_no_other_counts() {
+    let sandbox = Sandbox::new();
+    let named = sandbox.puppets(&[("puppet", json!({}))]);
+    let listen = json!({"listen": {"path": "/back", "page": "<h1>Go back</h1>", "wait": [60_000, 1]}});
+    let call = json!({"steps": [listen]}).to_string();
+    let run = sandbox.atoll().env("ATOLL_LOG", "plugin=info").args(named).args(["tool", "call", "puppet", &call]);
+    let mut run = run.into_std();
+    let mut run = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let port = port_in(run.stderr.take().unwrap());
+    assert!(got(&port, "/elsewhere?code=x").starts_with("HTTP/1.1 404 "));
+    assert!(got(&port, "/back?code=a&state=b").ends_with("<h1>Go back</h1>"));
+    let done = run.wait_with_output().unwrap();
+    let gave: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(gave, json!([["/back?code=a&state=b", "stale"]]));
+    let log = audit(&sandbox);
+    // That it listened is written down; what came is a secret for a while.
+    assert!(log.contains("\"listener\"") && !log.contains("code=a"), "{log}");
+    // A port that is taken, and what can not be listened for.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let gave = steps(
+        &sandbox,
+        &[],
+        &json!([
+            {"try": {"listen": {"port": port, "path": "/"}}},
+            {"try": {"listen": {"path": "back"}}},
+            {"try": {"listen": {"path": "/", "page": "x".repeat(70 << 10)}}},
+        ]),
+    );
+    assert_eq!(gave[0]["code"], "unavailable", "{gave}");
+    assert!(gave[0]["message"].as_str().unwrap().contains(&port.to_string()), "{gave}");
+    assert_eq!((&gave[1]["code"], &gave[2]["code"]), (&json!("invalid-arguments"), &json!("invalid-arguments")));
+}
+
+#[test]
+fn what_an_extension_logs_is_kept_in_a_file_of_its_own() {
+    let sandbox = Sandbox::new();
+    sandbox.home_file("puppet.json", "[\"$TOKEN\"]");
+    let used =
+        json!([{"resolvedBytes": {"file": "puppet.json", "value": "$TOKEN"}}, {"log": format!("it is {CANARY}\nso")}]);
+    steps(&sandbox, &[], &used);
+    let path = sandbox.atoll_home().join("logs/puppet.log");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.lines().count() == 1 && text.contains(" INFO  it is [secret]"), "{text}");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    // It is no extension that does this.
+    let sandbox = Sandbox::with_misbehave();
+    sandbox.atoll().args(["tool", "list"]).run().ok();
+    assert!(!sandbox.atoll_home().join("logs").exists());
 }

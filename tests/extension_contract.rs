@@ -216,8 +216,8 @@ const FUNCTIONS: &[(&str, Shown, Shown)] = &[
     ("process.shell", By("\"shell\"", TIME), By("execSync(", GRANTED)),
     (
         "listener.open",
-        By("atoll:plugin/listener", "a_contract_that_is_not_served_has_its_own_code_ironclaw_7711"),
-        Not("it is not served yet, and who imports it is refused"),
+        By("\"listen\"", "one_request_is_listened_for_and_no_other_counts"),
+        By("atoll.listen(", "a_script_listens_for_one_request"),
     ),
     ("store.get", By("\"kept\"", STORE), By("atoll.store.get(", SESSION)),
     ("store.set", By("\"keep\"", STORE), By("atoll.store.set(", SESSION)),

@@ -95,7 +95,8 @@ fn without_a_grant_of_them_one_that_holds_secrets_is_not_loaded() {
     let named = sandbox.puppets(&[("puppet", json!({}))]);
     let grants = sandbox.grants().replace(
         "all = true",
-        "table = {}\nsession = {}\nproviders = {}\nservers = {}\n\
+        "table = {}\nsession = {}\nproviders = {}\nservers = {}\nlistener = {}\n\
+        config = [{ file = \"puppet.json\" }]\n\
         files = [{ root = \"$workspace\" }]\nprocess = [{ program = \"sh\" }]",
     );
     sandbox.home_file("grants.toml", grants);

@@ -27,7 +27,6 @@ fn bad_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ),
         ("newer-contract", importing("atoll:plugin/log@0.2.0"), "atoll:plugin/log@0.2.0"),
         ("newer-patch", importing("atoll:plugin/log@0.1.9"), "atoll:plugin/log@0.1.9"),
-        ("unserved", importing("atoll:plugin/listener@0.1.0"), "atoll:plugin/listener@0.1.0"),
         ("unknown-interface", importing("atoll:plugin/telepathy@0.1.0"), "atoll:plugin/telepathy@0.1.0"),
         ("sockets", importing("wasi:sockets/tcp@0.2.3"), "wasi:sockets/tcp@0.2.3"),
         ("wasi-http", importing("wasi:http/outgoing-handler@0.2.3"), "wasi:http/outgoing-handler@0.2.3"),
@@ -74,7 +73,7 @@ fn every_bad_file_as_a_plugin_costs_one_line_and_the_other_tools_work() {
 #[test]
 fn a_contract_that_is_not_served_has_its_own_code_ironclaw_7711() {
     let sandbox = Sandbox::new();
-    for (interface, served) in [("atoll:plugin/listener@0.1.0", false), ("atoll:plugin/log@0.2.0", true)] {
+    for (interface, served) in [("atoll:plugin/telepathy@0.1.0", false), ("atoll:plugin/log@0.2.0", true)] {
         let file = sandbox.file("x.wasm", importing(interface));
         let run = sandbox.atoll().args(["plugin", "inspect", "--json"]).arg(file).run().code(1);
         let record = run.json();

@@ -99,8 +99,20 @@ fn variables_that_decide_what_code_runs_are_refused_to_everybody() {
     for name in ["PATH", "ENV", "BASH_ENV", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES"] {
         let run = sandbox.atoll().args(["tool", "call", "misbehave", &spawn(&[name]).to_string()]).run().code(3);
         assert!(run.stderr.contains(&format!("the variable {name}")), "{run:#?}");
-        assert!(run.stderr.contains("no plugin may set it"), "{run:#?}");
+        let reason = if ["PATH", "ENV"].contains(&name) {
+            "only a plugin that may start every program"
+        } else {
+            "no plugin may set it"
+        };
+        assert!(run.stderr.contains(reason), "{run:#?}");
     }
+    // But for the two that may be asked for by name, together with every program.
+    sandbox.plugin("misbehave", &misbehave(), Some(&wish.replace("\"*\"]", "\"*\", \"PATH\"]")));
+    sandbox.good_call("misbehave", &spawn(&["PATH"]));
+    let some = wish.replace("program = \"*\"\nenv = [\"*\"]", "program = \"git\"\nenv = [\"PATH\"]");
+    sandbox.plugin("misbehave", &misbehave(), Some(&some));
+    let run = sandbox.atoll().args(["tool", "list"]).run().ok();
+    assert!(run.one_line().contains("may start every program"), "{run:#?}");
     // Nor may anybody ask for them by name.
     sandbox.plugin("misbehave", &misbehave(), Some(&wish.replace("\"*\"]", "\"LD_PRELOAD\"]")));
     let run = sandbox.atoll().args(["tool", "list"]).run().ok();

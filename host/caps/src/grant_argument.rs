@@ -83,7 +83,8 @@ impl ProcessWant {
         };
         let env = names.into_iter().flat_map(|names| names.split(','));
         let command = CommandPattern { program: ProgramPattern::parse(program)?, arguments: None };
-        Ok(Self { command, env: env.map(EnvPattern::parse).collect::<Result<_, _>>()?, reason: String::new() })
+        let want = Self { command, env: env.map(EnvPattern::parse).collect::<Result<_, _>>()?, reason: String::new() };
+        want.wrong_variable().map_or(Ok(want), Err)
     }
 
     /// Writes what [`ProcessWant::from_argument`] reads. The arguments are left out: there is no way to write them.
@@ -169,14 +170,19 @@ mod tests {
 
     #[test]
     fn programs() {
-        for text in ["git", "*", "/usr/bin/git", "git:env=GIT_PAGER", "/a b:env=A,B_*", "*:env=*"] {
+        for text in ["git", "*", "/usr/bin/git", "git:env=GIT_PAGER", "/a b:env=A,B_*", "*:env=*", "*:env=*,PATH"] {
             let want = ProcessWant::from_argument(text).unwrap();
             assert_eq!(want.to_argument(), text);
             assert_eq!(want.env.len(), text.split_once(":env=").map_or(0, |(_, names)| names.split(',').count()));
         }
-        for (text, column) in
-            [("git:env=", 1), ("git:env=A,,B", 1), ("git:env=A-B", 2), ("git:env=PATH", 1), (":env=A", 1)]
-        {
+        for (text, column) in [
+            ("git:env=", 1),
+            ("git:env=A,,B", 1),
+            ("git:env=A-B", 2),
+            ("git:env=PATH", 1),
+            ("*:env=LD_PRELOAD", 1),
+            (":env=A", 1),
+        ] {
             assert_eq!(ProcessWant::from_argument(text).unwrap_err().column, column, "{text}");
         }
     }

@@ -7,9 +7,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::command_pattern::{ArgumentPatterns, CommandPattern, ProgramPattern};
 use crate::config_file::ConfigFile;
-use crate::env_pattern::EnvPattern;
+use crate::env_pattern::{self, EnvPattern};
 use crate::origin_pattern::{HostPattern, OriginPattern, PortPattern, SchemePattern};
 use crate::path_pattern::{Access, RootPattern};
+use crate::pattern_error::PatternError;
 use crate::scope::Capability;
 use crate::secret_pattern::SecretPattern;
 use crate::text::shell_word;
@@ -121,6 +122,26 @@ pub struct ProcessWant {
     pub reason: String,
 }
 
+impl ProcessWant {
+    /// Whether a variable may be set for this program with these arguments.
+    pub(crate) fn allows_variable<T: AsRef<str>>(&self, program: &str, arguments: &[T], name: &str) -> bool {
+        self.command.matches(program, arguments)
+            && self.env.iter().any(|pattern| pattern.matches(name))
+            && (self.is_every_program() || !env_pattern::needs_every_program(name))
+    }
+
+    fn is_every_program(&self) -> bool {
+        self.command.program == ProgramPattern::Any && self.command.arguments.is_none()
+    }
+
+    /// The variable that can not be set for these programs, and why.
+    pub(crate) fn wrong_variable(&self) -> Option<PatternError> {
+        let wrong = |pattern: &&EnvPattern| env_pattern::needs_every_program(pattern.as_str());
+        let wrong = self.env.iter().find(wrong).filter(|_| !self.is_every_program())?.as_str();
+        env_pattern::no_grant(wrong).map(|reason| PatternError::at(wrong, 0, reason))
+    }
+}
+
 impl Serialize for ProcessWant {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -203,7 +224,7 @@ impl Wants {
             http: vec![HttpWant { origin: any_origin, methods: Methods::Any, reason: reason() }],
             process: vec![ProcessWant {
                 command: CommandPattern { program: ProgramPattern::Any, arguments: None },
-                env: vec![EnvPattern::any()],
+                env: EnvPattern::any(),
                 reason: reason(),
             }],
             secrets: SecretPattern::parse("*")
@@ -430,7 +451,11 @@ impl Wants {
                 }
             }
             let command = CommandPattern { program, arguments };
-            wants.process.push(ProcessWant { command, env, reason: item.reason()? });
+            let want = ProcessWant { command, env, reason: item.reason()? };
+            if let (Some(error), Some(list)) = (want.wrong_variable(), item.texts("env")?) {
+                return Err(item.source().error(list.span, format!("`env`: {error}"), "correct it"));
+            }
+            wants.process.push(want);
         }
         for item in section.tables("secrets")? {
             item.only(&["name", "reveal", "reason"])?;

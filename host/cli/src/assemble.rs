@@ -119,6 +119,7 @@ impl Parts {
         host.set_secrets(Arc::new(secrets));
         let config = UserConfig::new(directories.atoll_home.clone(), project.config(), environment());
         host.set_config(Arc::new(config));
+        host.keep_logs(directories.logs());
         if let Some(log) = &audit {
             host.set_audit_log(log.clone());
         }

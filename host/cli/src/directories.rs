@@ -57,6 +57,17 @@ impl Directories {
         self.atoll_home.join("audit.log")
     }
 
+    /// What extensions log, a file for each.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.atoll_home.join("logs")
+    }
+
+    /// The files of one that are there.
+    pub(crate) fn logs_of(&self, plugin: &PluginName) -> Vec<PathBuf> {
+        let names = ["log", "log.1"].map(|ending| self.logs().join(format!("{plugin}.{ending}")));
+        names.into_iter().filter(|path| path.exists()).collect()
+    }
+
     pub(crate) fn plugins(&self) -> PathBuf {
         self.atoll_home.join("plugins")
     }

@@ -18,6 +18,7 @@ wasmtime::component::bindgen!({
         "atoll:plugin/files.reader": crate::imports::files::Reader,
         "atoll:plugin/files.exclusive": crate::imports::files::Exclusive,
         "atoll:plugin/files.walker": crate::imports::files::Walker,
+        "atoll:plugin/listener.pending": crate::imports::listener::Pending,
         "atoll:plugin/store.lease": crate::imports::store::Lease,
         "atoll:plugin/process.child": crate::imports::process::Child,
     },

@@ -28,6 +28,7 @@ const SERVED: &[&str] = &[
     "files",
     "http",
     "process",
+    "listener",
     "store",
     "table",
     "session",

@@ -70,6 +70,9 @@ pub(crate) fn linker(
     if is_linked(Capability::Process) {
         contract::process::add_to_linker::<_, Host>(&mut linker, data)?;
     }
+    if is_linked(Capability::Listener) {
+        contract::listener::add_to_linker::<_, Host>(&mut linker, data)?;
+    }
     if is_linked(Capability::Store) {
         contract::store::add_to_linker::<_, Host>(&mut linker, data)?;
     }

@@ -25,6 +25,7 @@ use crate::{
     aot_cache::AotCache,
     approval::{Approvals, Approver},
     audit::{AuditLog, Uses, Verdict},
+    callback_listener::MAX_LISTENERS,
     components::{self, Components, MAX_COMPONENT, Source},
     config::{Purpose, Ticker, max_workers},
     contract_check::{self, Surface},
@@ -35,6 +36,7 @@ use crate::{
     imports::servers::ServerOwners,
     lazy::{LazyComponent, LazyTools},
     linking::Linking,
+    log_files::LogFiles,
     permits::Permits,
     processes::Confinement,
     provider_plugin::{ProviderPlugin, QUEUE},
@@ -153,6 +155,7 @@ impl PluginHost {
             permits: Permits::default(),
             all_memory: Arc::default(),
             workers: Semaphore::new(max_workers()),
+            listeners: Arc::new(Semaphore::new(MAX_LISTENERS)),
             process_env: RwLock::default(),
             confinement: OnceLock::new(),
             user_limits: RwLock::default(),
@@ -163,6 +166,7 @@ impl PluginHost {
             scripts: OnceLock::new(),
             services: OnceLock::new(),
             server_owners: ServerOwners::default(),
+            log_files: OnceLock::new(),
             log: OnceLock::new(),
         };
         Ok(Self { components: Components::new(engine, cache), shared: Arc::new(shared) })
@@ -217,6 +221,11 @@ impl PluginHost {
     /// of plugins. The first counts.
     pub fn set_recordings(&self, recordings: Recordings) {
         self.shared.http.play(recordings);
+    }
+
+    /// From now on what extensions log is kept in this folder too, in a file for each. The first counts.
+    pub fn keep_logs(&self, folder: PathBuf) {
+        let _ = self.shared.log_files.set(LogFiles::new(folder));
     }
 
     /// From now on this one is shown every line that a plugin logs, whatever the filter of the program's own log says.

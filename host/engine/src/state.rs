@@ -34,6 +34,7 @@ use crate::{
     http_client::HttpClient,
     imports::servers::ServerOwners,
     limits::{CpuBudget, CpuMeter, LimitReached, SpaceLimiter},
+    log_files::LogFiles,
     output_lines::{Allowance, MAX_LINE, OutputLines},
     permits::Permits,
     processes::Confinement,
@@ -117,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) all_memory: Arc<AllMemory>,
     /// A permit for each share of work under way.
     pub(crate) workers: Semaphore,
+    /// A permit for each listener that is open.
+    pub(crate) listeners: Arc<Semaphore>,
     /// Variables given to every process a plugin starts, such as the session's id.
     pub(crate) process_env: RwLock<Vec<(String, String)>>,
     /// How programs are confined, if they are.
@@ -137,6 +140,8 @@ pub(crate) struct Shared {
     pub(crate) services: OnceLock<Services>,
     /// Which plugin added which server.
     pub(crate) server_owners: ServerOwners,
+    /// Where extensions' lines are kept, if anywhere.
+    pub(crate) log_files: OnceLock<LogFiles>,
     /// Who is shown what plugins log, beside the program's own log.
     pub(crate) log: OnceLock<LogSink>,
 }
@@ -415,6 +420,9 @@ impl PluginContext {
         let plugin = self.name.as_str();
         if let Some(log) = self.shared.log.get() {
             log(plugin, level, line);
+        }
+        if let Some(files) = self.shared.log_files.get().filter(|_| self.extension.get().is_some()) {
+            files.write(plugin, level, line);
         }
         match level {
             Level::TRACE => tracing::trace!(target: "plugin", plugin, "{line}"),

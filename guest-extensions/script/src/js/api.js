@@ -226,6 +226,15 @@ const atoll = {
   getMcpServers: () => now("servers.list"),
   permitMcpServer: (name, { program = null, args = [], env = [], method = "GET", url = "" }) =>
     call("servers.permit", { name, program, arguments: args, variables: env, method, url }),
+  /** Listens for one request on the loopback address, as a sign-in needs it. */
+  async listen({ port = 0, path = "/", page = "" } = {}) {
+    const own = await call("listener.open", { port, path, page });
+    return {
+      port: own,
+      wait: (ms, { signal } = {}) => call("listener.wait", { port: own, ms }, { signal }),
+      close: () => void now("listener.close", { port: own }),
+    };
+  },
   secrets: {
     available: () => now("secrets.available"),
     reveal: (name) => call("secrets.reveal", { name }),

@@ -172,7 +172,7 @@ async fn perform(name: &str, text: String, bytes: Vec<u8>) -> Result<Done, Error
     let value: Value = events::parsed("the arguments", &text)?;
     match name.split_once('.').map(|(interface, _)| interface) {
         Some("files") => files::perform(name, value, bytes).await,
-        Some("http" | "process") => outside::perform(name, value, bytes).await,
+        Some("http" | "process" | "listener") => outside::perform(name, value, bytes).await,
         Some("providers" | "servers" | "secrets" | "config") => additions::perform(name, value).await,
         _ => session::perform(name, value, bytes).await,
     }
@@ -180,5 +180,5 @@ async fn perform(name: &str, text: String, bytes: Vec<u8>) -> Result<Done, Error
 
 /// What the contract answers without waiting; none for anything else.
 fn at_once(name: &str, text: &str) -> Option<Result<Done, Error>> {
-    additions::at_once(name).or_else(|| session::at_once(name, text))
+    additions::at_once(name).or_else(|| outside::at_once(name, text)).or_else(|| session::at_once(name, text))
 }

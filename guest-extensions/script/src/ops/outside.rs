@@ -1,14 +1,16 @@
-//! Requests and programs.
+//! Requests, programs, and listening for one request.
+
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use atoll_plugin::{
-    Error, http, next_chunk,
+    Error, http, listener, next_chunk,
     process::{self, Signal},
 };
 use futures::{FutureExt as _, future::join, pin_mut, select_biased};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Done, unknown};
+use super::{Done, arguments, unknown};
 use crate::events::read;
 
 /// How much is read of a stream at once.
@@ -22,8 +24,56 @@ pub(super) async fn perform(name: &str, value: Value, bytes: Vec<u8>) -> Result<
     match name {
         "http.fetch" => fetch(read(name, value)?, bytes).await,
         "process.run" => run(read(name, value)?, bytes).await,
+        "listener.open" => listen(read(name, value)?).await,
+        "listener.wait" => wait(read(name, value)?).await,
         _ => Err(unknown(name)),
     }
+}
+
+thread_local! {
+    /// Listeners that the script holds, by their ports.
+    static LISTENERS: RefCell<HashMap<u16, Rc<listener::Pending>>> = RefCell::default();
+}
+
+#[derive(Deserialize)]
+struct Listen {
+    port: u16,
+    path: String,
+    page: String,
+}
+
+#[derive(Deserialize)]
+struct Wait {
+    port: u16,
+    ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Port {
+    port: u16,
+}
+
+/// What is done without waiting; none for anything else.
+pub(super) fn at_once(name: &str, text: &str) -> Option<Result<Done, Error>> {
+    (name == "listener.close").then(|| {
+        arguments(name, text).map(|Port { port }| {
+            LISTENERS.with_borrow_mut(|listeners| listeners.remove(&port));
+            Done::default()
+        })
+    })
+}
+
+async fn listen(wanted: Listen) -> Result<Done, Error> {
+    let pending = listener::open(wanted.port, wanted.path, wanted.page).await?;
+    let port = pending.port();
+    LISTENERS.with_borrow_mut(|listeners| listeners.insert(port, Rc::new(pending)));
+    Ok(Done::data(port.into()))
+}
+
+async fn wait(Wait { port, ms }: Wait) -> Result<Done, Error> {
+    let pending = LISTENERS.with_borrow(|listeners| listeners.get(&port).cloned());
+    let pending = pending.ok_or_else(|| Error::Stale("The listener is closed.".to_owned()))?;
+    Ok(Done::data(pending.wait(ms).await?.target.into()))
 }
 
 #[derive(Deserialize)]

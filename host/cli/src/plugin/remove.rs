@@ -55,6 +55,9 @@ pub(super) fn run(known: &Known, name: &str, yes: bool) -> anyhow::Result<ExitCo
             _ => {}
         }
     }
+    for log in directories.logs_of(&name) {
+        fs::remove_file(&log).with_context(|| format!("{} can not be removed", log.display()))?;
+    }
     DisabledPlugins::switch(&directories.plugin_state(), &name, true)?;
     terminal::line(format_args!("{name} is removed"))?;
     Ok(ExitCode::SUCCESS)

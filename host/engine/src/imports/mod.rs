@@ -7,6 +7,7 @@ mod config;
 pub(crate) mod files;
 mod host;
 mod http;
+pub(crate) mod listener;
 mod models;
 pub(crate) mod process;
 mod providers;

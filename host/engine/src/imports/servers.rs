@@ -67,6 +67,8 @@ impl ServerOwners {
         let mut owners = lock(&self.0);
         let is_known = owners.get(server).and_then(Owner::as_caller).is_some_and(|by| by.who() == context.who());
         if !is_known {
+            // Those of plugins that are gone with theirs.
+            owners.retain(|_, owner| owner.as_caller().is_some());
             owners.insert(server.to_owned(), Owner::new(context));
         }
     }
@@ -92,7 +94,8 @@ async fn may_start(owner: &Caller, program: &wit::Program) -> Result<(), Error> 
     for name in variables {
         let target = format!("{name} for {program}");
         let the_use = Use { capability: Capability::Process.as_str(), operation: "set for a server", target: &target };
-        owner.permit(the_use, |effective| effective.check_env(program, arguments, name)).await?;
+        let verdict = owner.permit(the_use, |effective| effective.check_env(program, arguments, name)).await?;
+        owner.call.uses.used(the_use.capability, the_use.operation, &target, verdict);
     }
     owner.call.uses.used(the_use.capability, the_use.operation, &line, verdict);
     Ok(())

@@ -1,8 +1,8 @@
 //! The steps: an object with one key each, which says what is done.
 
 use atoll_plugin::{
-    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, log, models,
-    process, progress, providers, secrets, servers, session, store, table,
+    Content, Error, EventId, Exported as _, ToolInfo, ToolOutput, bus, clock, config, files, host, listener, log,
+    models, process, progress, providers, secrets, servers, session, store, table,
     types::{Delivery, ToolOutput as Output},
     ui,
 };
@@ -266,6 +266,20 @@ async fn reaching(name: &str, with: &Value, place: &Place) -> Result<Value, Erro
                 futures::future::Either::Left((lease, _)) => json!(lease.map(|_| true)?),
                 futures::future::Either::Right(_) => json!(false),
             }
+        }
+        // Says in the log on which port it listens.
+        "listen" => {
+            let port = with["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
+            let pending = listener::open(port, text(&with["path"]), text(&with["page"])).await?;
+            log::write(log::Level::Info, &format!("listens on {}", pending.port()));
+            let mut gave = Vec::new();
+            for ms in with["wait"].as_array().into_iter().flatten() {
+                gave.push(match pending.wait(ms.as_u64().unwrap_or_default()).await {
+                    Ok(callback) => json!(callback.target),
+                    Err(error) => json!(error.code()),
+                });
+            }
+            json!(gave)
         }
         "print" => {
             host::print(&text(with));
