@@ -252,8 +252,9 @@ fn six_requests_with_a_gateway_and_tools_that_a_search_declares() {
     // What was declared has its own schema.
     let declared = &requests[5]["tools"][1]["function"]["parameters"];
     assert_eq!(declared["properties"]["value"]["type"], "string", "{declared:#}");
-    // The directory in the prompt follows, as far as what the model was told can be added to.
-    assert_eq!(named(&requests[0]).len(), 1);
+    // The list in the prompt follows with the next prompt of the user: until then what was sent stays as it was.
+    let named: Vec<usize> = requests.iter().map(|request| named(request).len()).collect();
+    assert_eq!(named, [1, 1, 1, 2, 2, 2]);
 }
 
 #[test]
