@@ -45,6 +45,7 @@ use atoll_plugin::{
 };
 use futures::future::{join, join_all, select};
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use files::{FILE, Files};
 use offers::Offers;
@@ -75,6 +76,8 @@ struct Mcp {
     pool: Pool,
     offers: Rc<Offers>,
     telling: Telling,
+    /// Held while changes of what other extensions have added are followed.
+    following: Mutex<()>,
     /// The servers of the files have been connected to, or are being.
     connected: Cell<bool>,
     /// The first prompt has been waited for.
@@ -118,6 +121,7 @@ impl Extension for Mcp {
             pool: Pool::new(Drive::new()?, around, Rc::clone(&offers)),
             offers,
             telling: Telling::default(),
+            following: Mutex::default(),
             connected: Cell::new(false),
             waited: Cell::new(false),
         };
@@ -212,6 +216,8 @@ impl Mcp {
         if !self.connected.get() {
             return;
         }
+        // One change after the other, or what comes and goes at once might stay.
+        let _turn = self.following.lock().await;
         let (new, gone) = self.take_registered();
         for name in gone {
             self.pool.end(&name).await;
