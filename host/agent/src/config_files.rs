@@ -64,7 +64,8 @@ impl UserConfig {
     }
 
     fn document(&self, place: ConfigPlace, path: PathBuf, trusted: bool) -> Result<Option<ConfigDocument>, Error> {
-        let is_absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let is_absent =
+            |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
         if fs::symlink_metadata(&path).is_err_and(is_absent) {
             return Ok(None);
         }
