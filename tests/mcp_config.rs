@@ -96,7 +96,7 @@ fn a_projects_file_changes_and_adds_where_it_is_trusted() {
 fn values_come_from_the_environment_and_from_commands_and_are_named_when_they_do_not() {
     let env = json!({
         "PLAIN": "a$$b", "NAMED": "x${FROM_OUTSIDE}y", "OTHERS": "${env:FROM_OUTSIDE}", "DEFAULT": "${NOT_THERE:-fallback}",
-        "PRINTED": "!printf printed", "NUMBER": 3,
+        "PRINTED": "!printf printed", "NUMBER": 3, "PATH": "/of/its/own",
     });
     let place = Place::with(
         &json!({"peer": {"command": peer(), "env": env}, "lacks": {"command": peer(), "env": {"A": "${NOT_THERE}"}}}),
@@ -107,6 +107,7 @@ fn values_come_from_the_environment_and_from_commands_and_are_named_when_they_do
             place.atoll().env("FROM_OUTSIDE", "outside").args(["tool", "call", "mcp__peer__variable", &arguments]);
         run.run().ok().stdout.trim_end().to_owned()
     };
+    assert_eq!(variable("PATH"), "/of/its/own");
     let got = ["PLAIN", "OTHERS", "DEFAULT", "PRINTED", "NUMBER"].map(variable);
     // What was filled in is a secret: it is taken out of what is said.
     assert_eq!((got[0].as_str(), got[4].as_str()), ("a$b", "3"));

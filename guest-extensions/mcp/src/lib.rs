@@ -39,12 +39,13 @@ use atoll_mcp_connection::{
 use atoll_plugin::{
     Content, Error, EventId, Exported as _, Extension, ToolOutput, clock, export_extension,
     extension::{Call, Event, Outcome, StartReason},
-    host, log, progress, tools,
+    host, log, progress, servers, tools,
     types::{Subscription, Tool},
     ui,
 };
 use futures::future::{join, join_all, select};
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use files::{FILE, Files};
 use offers::Offers;
@@ -75,6 +76,8 @@ struct Mcp {
     pool: Pool,
     offers: Rc<Offers>,
     telling: Telling,
+    /// Held while changes of what other extensions have added are followed.
+    following: Mutex<()>,
     /// The servers of the files have been connected to, or are being.
     connected: Cell<bool>,
     /// The first prompt has been waited for.
@@ -99,6 +102,10 @@ impl Extension for Mcp {
             .event("input")
             .event("mcp-servers-change")
             .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        if !servers::list().is_empty() {
+            // What another extension may do is told to nobody but who has said so before.
+            host::subscribe(wanted.clone()).await?;
+        }
         let offers = Rc::new(Offers::beside(wanted));
         let answers: Option<Rc<dyn Answers>> = Some(Rc::new(Person));
         let around = Surroundings {
@@ -114,6 +121,7 @@ impl Extension for Mcp {
             pool: Pool::new(Drive::new()?, around, Rc::clone(&offers)),
             offers,
             telling: Telling::default(),
+            following: Mutex::default(),
             connected: Cell::new(false),
             waited: Cell::new(false),
         };
@@ -208,6 +216,8 @@ impl Mcp {
         if !self.connected.get() {
             return;
         }
+        // One change after the other, or what comes and goes at once might stay.
+        let _turn = self.following.lock().await;
         let (new, gone) = self.take_registered();
         for name in gone {
             self.pool.end(&name).await;
