@@ -4,26 +4,25 @@ use serde_json::{Value, json};
 
 use crate::common::{
     mcp::{Place, is_alive, peer},
-    text_of, until,
+    until,
 };
 
 #[test]
 fn a_server_that_is_killed_in_a_call_fails_that_call_and_no_other() {
     let place = Place::with(&json!({
-        "one": {"command": peer(), "args": ["--pid", "one"]}, "two": {"command": peer(), "args": ["--pid", "two"]},
+        "one": {"command": peer(), "args": ["--pid", "one", "--log", "wire1"]}, "two": {"command": peer(), "args": ["--pid", "two", "--log", "wire2"]},
     }));
     let script = place.sandbox.file(
         "script.js",
-        "const two = tools.mcp__two__slow({ms: 1500, steps: 2});
+        "const two = tools.mcp__two__slow({ms: 3000, steps: 2});
          const one = await tools.mcp__one__slow({ms: 60000}).catch((error) => error.message);
          const again = (await tools.mcp__one__echo({value: 'again'})).content[0].text;
          return [one, again, (await two).content[0].text];",
     );
     let running = place.atoll().args(["codemode", "run"]).arg(script).start();
-    let pid = until("the server runs", || place.lines("one").first().cloned());
-    // It is in the call once it has said hello and a moment has passed in which nothing else is to be done.
-    until("the other is in its call", || place.lines("two").first().cloned());
-    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    let in_call = |wire: &str| place.lines(wire).iter().any(|line| line.contains("\"slow\"")).then_some(());
+    until("both are in their calls", || in_call("wire1").and(in_call("wire2")));
+    let pid = place.lines("one").remove(0);
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap(),
         rustix::process::Signal::KILL,

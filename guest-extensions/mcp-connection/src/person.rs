@@ -28,7 +28,7 @@ pub struct Person;
 
 impl Answers for Person {
     fn sample<'a>(&'a self, server: &'a str, params: Value) -> LocalBoxFuture<'a, Result<Value, Refusal>> {
-        sample(server, params).boxed_local()
+        async move { sample(server, &params).await }.boxed_local()
     }
 
     fn elicit<'a>(&'a self, server: &'a str, params: Value) -> LocalBoxFuture<'a, Result<Value, Refusal>> {
@@ -52,8 +52,8 @@ impl Answers for Person {
     }
 }
 
-async fn sample(server: &str, params: Value) -> Result<Value, Refusal> {
-    let question = sampling::read(&params).map_err(Refusal::invalid)?;
+async fn sample(server: &str, params: &Value) -> Result<Value, Refusal> {
+    let question = sampling::read(params).map_err(Refusal::invalid)?;
     if !ui::available() {
         return Err(Refusal::unwanted("a model is asked only if the user allows it, and there is no user to ask"));
     }
@@ -180,8 +180,8 @@ async fn ask(server: &str, field: &Field) -> Result<Answer, Error> {
             let all = choices.iter().map(|choice| (json!(choice.value), choice.title.clone())).collect();
             pick(title, field, all).await
         }
-        Kind::Some { choices, .. } => pick_some(title, field, choices).await,
-        Kind::Text { .. } | Kind::Number { .. } => type_in(title, field).await,
+        Kind::Some { choices, .. } => pick_some(&title, field, choices).await,
+        Kind::Text { .. } | Kind::Number { .. } => type_in(&title, field).await,
     }
 }
 
@@ -202,7 +202,7 @@ async fn pick(title: String, field: &Field, mut all: Vec<(Value, String)>) -> Re
 }
 
 /// Some of several: each is switched on and off until that is all.
-async fn pick_some(title: String, field: &Field, choices: &[Choice]) -> Result<Answer, Error> {
+async fn pick_some(title: &str, field: &Field, choices: &[Choice]) -> Result<Answer, Error> {
     let suggested = field.default.as_ref().and_then(Value::as_array);
     let mut chosen: Vec<bool> =
         choices.iter().map(|choice| suggested.is_some_and(|all| all.contains(&json!(choice.value)))).collect();
@@ -234,7 +234,7 @@ async fn pick_some(title: String, field: &Field, choices: &[Choice]) -> Result<A
 }
 
 /// A text or a number.
-async fn type_in(title: String, field: &Field) -> Result<Answer, Error> {
+async fn type_in(title: &str, field: &Field) -> Result<Answer, Error> {
     let suggested = match &field.default {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),

@@ -76,38 +76,38 @@ fn text(text: impl Into<String>) -> Value {
     json!({"content": [{"type": "text", "text": text.into()}], "isError": false})
 }
 
-fn tool(name: &str, description: &str, properties: Value) -> Value {
+fn tool(name: &str, description: &str, properties: &Value) -> Value {
     json!({"name": name, "description": description,
            "inputSchema": {"type": "object", "properties": properties}})
 }
 
 fn tools(options: &Options, has_later: bool) -> Vec<Value> {
     let mut all = vec![
-        tool("echo", "Gives back a value.", json!({"value": {"type": "string"}})),
-        tool("slow", "Takes its time.", json!({"ms": {"type": "integer"}, "steps": {"type": "integer"}})),
-        tool("fail", "Fails.", json!({})),
-        tool("crash", "Ends the server.", json!({})),
-        tool("big", "Gives much.", json!({"bytes": {"type": "integer"}})),
-        tool("variable", "Gives a variable of the environment.", json!({"name": {"type": "string"}})),
-        tool("change", "Adds a tool.", json!({})),
-        tool("picture", "Gives a picture.", json!({})),
+        tool("echo", "Gives back a value.", &json!({"value": {"type": "string"}})),
+        tool("slow", "Takes its time.", &json!({"ms": {"type": "integer"}, "steps": {"type": "integer"}})),
+        tool("fail", "Fails.", &json!({})),
+        tool("crash", "Ends the server.", &json!({})),
+        tool("big", "Gives much.", &json!({"bytes": {"type": "integer"}})),
+        tool("variable", "Gives a variable of the environment.", &json!({"name": {"type": "string"}})),
+        tool("change", "Adds a tool.", &json!({})),
+        tool("picture", "Gives a picture.", &json!({})),
     ];
-    let mut add = tool("add", "Adds numbers.", json!({"a": {"$ref": "#/$defs/N"}, "b": {"$ref": "#/$defs/N"}}));
+    let mut add = tool("add", "Adds numbers.", &json!({"a": {"$ref": "#/$defs/N"}, "b": {"$ref": "#/$defs/N"}}));
     add["inputSchema"]["$defs"] = json!({"N": {"type": "number"}});
     add["outputSchema"] = json!({"type": "object", "properties": {"sum": {"type": "number"}}});
     add["annotations"] = json!({"readOnlyHint": true, "title": "Addition"});
     all.push(add);
     if has_later {
-        all.push(tool("later", "Was added.", json!({})));
+        all.push(tool("later", "Was added.", &json!({})));
     }
     if options.clash {
-        all.push(tool("a-b", "One.", json!({})));
-        all.push(tool("a_b", "Another.", json!({})));
+        all.push(tool("a-b", "One.", &json!({})));
+        all.push(tool("a_b", "Another.", &json!({})));
     }
     if options.more {
         all.extend(more::tools());
     }
-    all.extend((0..options.tools).map(|at| tool(&format!("more_{at}"), "One of many.", json!({}))));
+    all.extend((0..options.tools).map(|at| tool(&format!("more_{at}"), "One of many.", &json!({}))));
     all
 }
 

@@ -28,15 +28,15 @@ pub(crate) fn tools() -> Vec<Value> {
         tool(
             "ask",
             "Asks the client, and gives what it answers.",
-            json!({"method": {"type": "string"}, "params": {"type": "object"}}),
+            &json!({"method": {"type": "string"}, "params": {"type": "object"}}),
         ),
-        tool("gifts", "Gives one of each kind.", json!({})),
-        tool("say", "Says lines for the log.", json!({})),
-        tool("flood", "Prints so many bytes that are no message.", json!({"bytes": number})),
-        tool("more_prompts", "Adds a prompt.", json!({})),
-        tool("cancelled", "Tells how many calls were cancelled.", json!({})),
-        tool("needs_page", "Wants a page to be opened first.", json!({})),
-        tool("change_many", "Changes the tools so often.", json!({"times": number})),
+        tool("gifts", "Gives one of each kind.", &json!({})),
+        tool("say", "Says lines for the log.", &json!({})),
+        tool("flood", "Prints so many bytes that are no message.", &json!({"bytes": number})),
+        tool("more_prompts", "Adds a prompt.", &json!({})),
+        tool("cancelled", "Tells how many calls were cancelled.", &json!({})),
+        tool("needs_page", "Wants a page to be opened first.", &json!({})),
+        tool("change_many", "Changes the tools so often.", &json!({"times": number})),
     ]
 }
 
