@@ -75,28 +75,23 @@ fn it_gives_way_to_who_answers_for_servers_and_comes_back_in_the_session() {
 fn what_other_extensions_add_is_connected_to_and_goes_with_them() {
     let sandbox = Sandbox::new();
     sandbox.loose_puppet("adds");
-    let digest = crate::common::plugins::digest(&crate::common::plugins::test_plugin("puppet"));
-    let grant = |more: &str| {
-        sandbox.home_file("grants.toml", format!("[plugin.adds]\nsha256 = \"{digest}\"\nservers = {{}}\n{more}"));
+    sandbox.grant_outward(&["adds"]);
+    let server = |name: &str, config: Value| json!({"server": {"name": name, "config": config}});
+    // It may start a shell itself, and so it may have one started; and no other program.
+    let own = server("own", json!({"command": "sh", "args": ["-c", format!("exec {} --pid pids", peer())]}));
+    let other = server("other", json!({"command": peer(), "args": ["--pid", "others"]}));
+    let drop = json!([{"dropServer": "own"}]);
+    sandbox.direct(&[("adds", json!({"start": [own, other], "commands": {"drop": drop}}))]);
+    let call = |server: &str| {
+        let code = format!("return (await tools.mcp__{server}__echo({{value: 'present'}})).content[0].text");
+        json!({"calls": [{"tool": "codemode", "arguments": {"code": code}}]})
     };
-    let server = json!({"name": "own", "config": {"command": "sh", "args": ["-c", format!("exec {}", peer())]}});
-    sandbox.direct(&[("adds", json!({"start": [{"server": server}]}))]);
-    let code = "return (await tools.mcp__own__echo({value: 'present'})).content[0].text";
-    let script = json!({"turns": [{"calls": [{"tool": "codemode", "arguments": {"code": code}}]}, {"text": "done"}]});
-    let result = || {
-        for file in sandbox.session_files() {
-            std::fs::remove_file(file).unwrap();
-        }
-        sandbox.scripted(&script).args(["--tools=+codemode", "go"]).run().ok();
-        text_of(&sandbox.results()[0]["content"])
-    };
-    // It may start that program itself, so it may have it started.
-    grant("process = [{ program = \"sh\" }]\n");
-    let there = result();
-    assert!(there.starts_with("Completed"), "{there}");
-    grant("");
-    let denied = result();
-    assert!(denied.starts_with("Failed"), "it may not start it itself: {denied}");
+    let script = json!({"turns": [call("own"), call("other"), {"text": "1"}, call("own"), {"text": "2"}]});
+    sandbox.scripted(&script).args(["--tools=+codemode", "go", "/drop", "go"]).run().ok();
+    let texts: Vec<String> = sandbox.results().iter().map(|result| text_of(&result["content"])).collect();
+    let there: Vec<bool> = texts.iter().map(|text| text.starts_with("Completed")).collect();
+    assert_eq!(there, [true, false, false], "{texts:#?}");
+    assert!(!sandbox.work().join("others").exists(), "it was not started");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::{
     mcp::{Place, is_alive, peer},
-    text_of, until,
+    until,
 };
 
 #[test]

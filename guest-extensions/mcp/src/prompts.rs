@@ -7,13 +7,17 @@ use std::{
     rc::Rc,
 };
 
-use atoll_mcp_client::commands::{ServerPrompt, command_names, message, unknown};
+use atoll_mcp_client::{
+    commands::{ServerPrompt, command_names, message, unknown},
+    session::Session,
+};
 use atoll_mcp_connection::server::Server;
 use atoll_plugin::{
     Content, Error, clock,
     extension::{Input, Outcome, Transform},
     host, log, session,
     types::{Command, Delivery, Subscription},
+    ui,
 };
 
 use futures::future::{join_all, select};
@@ -112,6 +116,17 @@ impl Prompts {
         join_all(servers.iter().map(known)).await;
     }
 
+    /// Lists the prompts of these anew: one that was just added is there before the server has told of it.
+    async fn look_again(&self, servers: &[Rc<Server>]) {
+        let look = async |server: &Rc<Server>| {
+            let listed = server.reading("its prompts", async |session: &Session| session.prompts().await).await;
+            if let Ok((prompts, _)) = listed {
+                self.have(&server.name, prompts).await;
+            }
+        };
+        join_all(servers.iter().map(look)).await;
+    }
+
     /// Whether it is the name of such a command.
     pub(crate) fn is_one(name: &str) -> bool {
         name.starts_with(BEGINNING)
@@ -158,8 +173,21 @@ impl Prompts {
         if some.is_empty() {
             return Ok(Outcome::Pass);
         }
-        select(pin!(self.known(&some)), pin!(clock::sleep(milliseconds))).await;
-        let content = self.content(name, typed, servers).await?;
+        let known = async {
+            self.known(&some).await;
+            if !self.commands.borrow().contains_key(name) {
+                self.look_again(&some).await;
+            }
+        };
+        select(pin!(known), pin!(clock::sleep(milliseconds))).await;
+        let content = match self.content(name, typed, servers).await {
+            Ok(content) => content,
+            Err(error) => {
+                // It is no question for a model.
+                ui::notify(&error.message(), ui::Tone::Error);
+                return Ok(Outcome::Handled);
+            }
+        };
         let (mut texts, mut images) = (Vec::new(), input.images.clone());
         for piece in content {
             match piece {

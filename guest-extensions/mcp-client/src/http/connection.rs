@@ -183,7 +183,9 @@ pub async fn serve(
                 said.push(Box::pin(connection.tell(line, sent)));
             }
         }
-        within(net, FAREWELL, async { while said.next().await.is_some() {} }).await;
+        if !said.is_empty() {
+            within(net, FAREWELL, async { while said.next().await.is_some() {} }).await;
+        }
         connection.farewell().await;
     }
     ended

@@ -124,6 +124,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "what fails hands it over")]
 fn said(error: lexopt::Error) -> String {
     error.to_string()
 }
