@@ -129,7 +129,9 @@ fn what_a_command_prints_is_on_standard_output_and_nowhere_among_events() {
     assert!(run.stdout.lines().all(|line| line.starts_with('{')) && !run.stdout.contains("second"), "{run:#?}");
     let call = ["tool", "call", "puppet", "{\"steps\": [{\"print\": \"said\"}]}"];
     let run = sandbox.atoll().args(named).args(call).run().ok();
-    assert_eq!(run.stdout, "said\n[null]\n");
+    // Nobody asked it for that.
+    assert_eq!(run.stdout, "[null]\n");
+    assert!(run.stderr.contains("the plugin puppet: said"), "{run:#?}");
 }
 
 #[test]
@@ -236,10 +238,10 @@ fn a_value_that_was_filled_in_is_said_nowhere() {
     let run = run.arg("go").run().ok();
     let session = fs::read_to_string(&sandbox.session_files()[0]).unwrap();
     let made: String = session.lines().filter(|line| !line.contains("\"toolCall\"")).collect();
-    for text in [made, audit(&sandbox), run.stdout.clone(), run.stderr] {
+    for text in [made, audit(&sandbox), run.stdout, run.stderr.clone()] {
         assert!(!text.contains(CANARY), "{text}");
     }
-    assert!(run.stdout.starts_with("[secret]\n"), "{}", run.stdout);
+    assert_eq!(run.stderr.matches("the plugin puppet: [secret]").count(), 2, "{}", run.stderr);
 }
 
 /// What is answered to a request for this on a port of this machine.

@@ -358,7 +358,7 @@ fn providers_servers_and_secrets_are_there_for_a_script_that_is_granted_them() {
         assert_eq!(gave, expected, "{code}\n{run:#?}");
     }
     assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
-    assert!(run.stdout.contains("said by a script\n"), "{run:#?}");
+    assert!(run.stderr.contains("said by a script\n"), "{run:#?}");
     // Who did not ask for them has none of them.
     let sandbox = Sandbox::new();
     let denied =

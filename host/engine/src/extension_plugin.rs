@@ -31,7 +31,7 @@ use crate::{
     call::Clock,
     convert,
     live_tools::LiveTools,
-    state::{PluginContext, lock},
+    state::{PluginContext, UnderWay, lock},
     trap::limit_error,
 };
 use delivery::{Order, Waiting, running};
@@ -426,6 +426,7 @@ impl Extension for ExtensionPlugin {
                 delivery::order(&actor, inner.next_id(), |wanted| running(0, &clock, wanted), delivery::TO_END, late);
             let (answer, answered) = oneshot::channel();
             let job = delivery::command(name, arguments, entry, answer);
+            let _under_way = UnderWay::of(generation.context());
             let ran = inner.sent(&actor, job, waiting, answered).await;
             ran.map_err(|error| generation.context().redacted_error(error))
         })

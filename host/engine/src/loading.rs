@@ -6,7 +6,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, RwLock},
+    sync::{Arc, Mutex, OnceLock, RwLock, atomic::AtomicUsize},
 };
 
 use atoll_caps::{Capability, Digest, Effective, Limits, Manifest, Pin, UserLimits, Wants};
@@ -592,6 +592,7 @@ impl PluginHost {
             worker: OnceLock::new(),
             runner: OnceLock::new(),
             extension: OnceLock::new(),
+            commands: AtomicUsize::new(0),
             added: Mutex::default(),
             model_origins: RwLock::default(),
             user_origins: RwLock::default(),

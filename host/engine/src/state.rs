@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -179,6 +182,8 @@ pub(crate) struct PluginContext {
     pub(crate) runner: OnceLock<Weak<dyn ToolRunner>>,
     /// The extension that it is, if it is one.
     pub(crate) extension: OnceLock<Weak<crate::extension_plugin::Inner>>,
+    /// How many of its commands are under way.
+    pub(crate) commands: AtomicUsize,
     /// The names of the tools that it has added and not withdrawn, as it gave them.
     pub(crate) added: Mutex<BTreeSet<String>>,
     /// Base URLs of the models this plugin serves: what `$models` in its manifest stands for.
@@ -188,6 +193,23 @@ pub(crate) struct PluginContext {
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
     /// Secrets of the user's that it has used: they are taken out of what it says.
     pub(crate) used_secrets: RwLock<HashMap<String, Secret>>,
+}
+
+/// Stands for a command that is under way.
+pub(crate) struct UnderWay(Arc<PluginContext>);
+
+impl UnderWay {
+    /// A command of this plugin begins.
+    pub(crate) fn of(plugin: &Arc<PluginContext>) -> Self {
+        plugin.commands.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(plugin))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.commands.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// What a plugin may do now. More is granted while it runs only where a person says so.

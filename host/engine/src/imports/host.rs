@@ -1,5 +1,7 @@
 //! `host`: granted to every plugin.
 
+use std::sync::atomic::Ordering;
+
 use atoll_table::{
     Error,
     extension::{HostInfo, Mode, Tone},
@@ -71,7 +73,9 @@ impl contract::host::Host for PluginState {
         let services = self.plugin.shared.services.get();
         let Some(ui) = services.and_then(|services| services.ui.clone()) else { return Ok(()) };
         let mode = services.and_then(|services| services.facts.as_ref()).map(|facts| facts.describe().mode);
-        if matches!(mode, Some(Mode::Print | Mode::Command)) {
+        // Standard output is the program's own, but for what a person asked for.
+        let is_asked = self.plugin.commands.load(Ordering::SeqCst) > 0;
+        if is_asked && matches!(mode, Some(Mode::Print | Mode::Command)) {
             let mut text = self.plugin.redacted(&text);
             text.truncate(text.floor_char_boundary(MAX_PRINTED));
             ui.print(&self.plugin.who(), text);
