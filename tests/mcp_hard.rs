@@ -37,13 +37,22 @@ fn a_server_that_is_killed_in_a_call_fails_that_call_and_no_other() {
 #[test]
 fn nothing_of_a_server_is_left_when_the_program_is_killed() {
     let place = Place::with(&json!({
-        "kind": {"command": peer(), "args": ["--pid", "pids"]},
+        "kind": {"command": peer(), "args": ["--pid", "pids", "--log", "wire"]},
         "deaf": {"command": peer(), "args": ["--pid", "pids", "--deaf"]},
         "wrapped": {"command": "sh", "args": ["-c", format!("{} --pid pids --deaf & wait", peer())]},
     }));
-    let script = place.sandbox.file("script.js", "await tools.mcp__kind__slow({ms: 60000}); // mcp__deaf mcp__wrapped");
+    let script = place.sandbox.file(
+        "script.js",
+        "await tools.mcp__wrapped__slow({ms: 1});
+         await tools.mcp__deaf__slow({ms: 1});
+         await tools.mcp__kind__slow({ms: 60000});",
+    );
     let running = place.atoll().args(["codemode", "run"]).arg(script).start();
-    let pids = until("the servers run", || Some(place.lines("pids")).filter(|pids| pids.len() == 3));
+    // All three are spoken to by then: one that was started a moment ago may not be known of to what looks after them.
+    let in_call = || place.lines("wire").iter().any(|line| line.contains("\"slow\"")).then_some(());
+    until("the servers are in their calls", in_call);
+    let pids = place.lines("pids");
+    assert_eq!(pids.len(), 3);
     running.signal(rustix::process::Signal::KILL);
     for pid in pids {
         until("the server is gone", || (!is_alive(&pid)).then_some(()));
