@@ -313,7 +313,7 @@ impl Field {
     }
 }
 
-fn between<N: PartialOrd + std::fmt::Display>(
+fn between<N: Copy + PartialOrd + std::fmt::Display>(
     value: N,
     min: Option<N>,
     max: Option<N>,

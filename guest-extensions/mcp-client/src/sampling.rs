@@ -127,7 +127,7 @@ impl Question {
             match piece {
                 Piece::Text(said) => text.push_str(said),
                 Piece::Image { data, mime_type } => {
-                    text.push_str(&format!("[picture, {mime_type}, {} bytes]", data.len()))
+                    text.push_str(&format!("[picture, {mime_type}, {} bytes]", data.len()));
                 }
                 Piece::Blob { .. } => {}
             }

@@ -404,7 +404,7 @@ impl Server {
     /// Why it is not there.
     pub async fn check(&self, within: Duration) -> Result<(), Failure> {
         let State::Connected(session) = self.state() else { return Err(Failure::Closed) };
-        let answer = async { Ok(self.drive.run(session.ping()).await?) };
+        let answer = self.drive.run(session.ping());
         let (answer, late) = (pin!(answer), pin!(clock::sleep(milliseconds(within))));
         let there = match select(answer, late).await {
             Either::Left((answer, _)) => answer,
@@ -441,14 +441,13 @@ impl Server {
             };
             match now {
                 State::Connected(session) if !has_ended(&session) => return Ok(session),
-                // It has ended, which is soon known.
-                State::Connecting | State::Connected(_) => {}
                 State::Resting | State::Disconnected(_) | State::Failed(_) if !has_asked => {
                     has_asked = true;
                     self.needed.set(true);
                     self.asked.notify_one();
                 }
-                State::Resting => {}
+                // What has ended is soon known to have.
+                State::Connecting | State::Connected(_) | State::Resting => {}
                 State::Failed(why) | State::Disconnected(why) => {
                     let name = &self.name;
                     return Err(Error::unavailable(format!("The MCP server {name} can not be reached: {why}")));

@@ -65,7 +65,7 @@ pub(crate) struct Catalog(Vec<(String, Option<Known>)>);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Found {
     /// A tool of this server.
-    One(String, Item),
+    One(String, Box<Item>),
     /// Several have it; their full names.
     Several(Vec<String>),
     /// None; these are like it.
@@ -153,7 +153,7 @@ impl Catalog {
     /// What a name stands for, among all tools or those of one server: the full name, or the one on its server if no other
     /// server has a tool that is called so.
     pub(crate) fn find(&self, name: &str, server: Option<&str>) -> Found {
-        let one = |(server, item): (&str, &Item)| Found::One(server.to_owned(), item.clone());
+        let one = |(server, item): (&str, &Item)| Found::One(server.to_owned(), Box::new(item.clone()));
         if let Some(found) = self.items(server).find(|(_, item)| item.name == name) {
             return one(found);
         }

@@ -103,7 +103,7 @@ impl Kept {
         let longest = ttl_ms.unwrap_or(LONGEST_MS).min(LONGEST_MS);
         // From the future is from a clock that was wrong.
         let age = kept["cachedAt"].as_u64().and_then(|at| now_ms.checked_sub(at));
-        if !age.is_some_and(|age| age < longest) {
+        if age.is_none_or(|age| age >= longest) {
             return Err(Stale::Old);
         }
         let all = |key: &str| kept[key].as_array().map(Vec::as_slice).unwrap_or_default();

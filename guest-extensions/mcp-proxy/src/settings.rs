@@ -229,10 +229,9 @@ fn is_missing(name: &str, servers: &[config::Server], texts: &[String]) -> bool 
 fn proxied(name: String, entry: Entry, own: Own, settings: &Settings) -> Proxied {
     let lifecycle = own.lifecycle.unwrap_or_default();
     let idle_ms = match (lifecycle, own.idle_ms.or(settings.idle_ms.map(Some))) {
-        (Lifecycle::KeepAlive | Lifecycle::LazyKeepAlive, _) => None,
+        (Lifecycle::KeepAlive | Lifecycle::LazyKeepAlive, _) | (Lifecycle::Eager, None) => None,
         (_, Some(said)) => said.filter(|time| *time > 0),
         (Lifecycle::Lazy, None) => Some(IDLE_MS),
-        (Lifecycle::Eager, None) => None,
     };
     Proxied {
         direct: own.direct.unwrap_or_else(|| settings.direct.clone()),

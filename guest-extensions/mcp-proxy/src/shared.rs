@@ -250,7 +250,7 @@ impl Shared {
     /// The tool that a name stands for, with its server.
     fn meant(&self, servers: &[Rc<One>], name: &str, server: Option<&str>) -> Result<(String, Item), Error> {
         match self.catalog.borrow().find(name, server) {
-            Found::One(server, item) => Ok((server, item)),
+            Found::One(server, item) => Ok((server, *item)),
             Found::Several(candidates) => Err(Error::invalid_arguments(answers::several(name, &candidates))),
             Found::Nothing(near) => {
                 let mut text = answers::no_tool(name, &near);

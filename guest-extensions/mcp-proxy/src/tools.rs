@@ -150,7 +150,7 @@ fn wanted(servers: &[Proxied], settings: &Settings, catalog: &Catalog) -> Vec<(S
     for server in servers {
         let name = namespace_of(server, settings, catalog);
         if let Some(name) = name.filter(|name| !taken.contains(name.as_str())) {
-            all.push((Stands::Namespace(server.name.clone()), namespace_tool(name, server)));
+            all.push((Stands::Namespace(server.name.clone()), namespace_tool(&name, server)));
         }
     }
     for (server, item) in direct {
@@ -193,7 +193,7 @@ fn gateway_tool() -> types::Tool {
     plain(gateway::NAME, gateway::DESCRIPTION.to_owned(), &gateway::parameters(), gateway::SNIPPET)
 }
 
-fn namespace_tool(name: String, server: &Proxied) -> types::Tool {
+fn namespace_tool(name: &str, server: &Proxied) -> types::Tool {
     let what = server.entry.description.as_deref().map(|what| format!(" It is for: {what}")).unwrap_or_default();
     let description = format!(
         "Calls a tool of the MCP server {}, by the name that it has there. mcp({{ server: {} }}) lists them.{what}",
@@ -201,7 +201,7 @@ fn namespace_tool(name: String, server: &Proxied) -> types::Tool {
         Value::from(server.name.as_str())
     );
     let snippet = format!("Calls tools of the MCP server {}", server.name);
-    let mut tool = plain(&name, description, &gateway::namespace_parameters(), &snippet);
+    let mut tool = plain(name, description, &gateway::namespace_parameters(), &snippet);
     tool.output_schema = Some(whole_schema(None).to_string());
     tool
 }
@@ -289,7 +289,7 @@ mod tests {
     fn what_the_model_reads_of_the_tools() {
         let mut all = vec![gateway_tool()];
         let servers = servers(r#"{"a": {"command": "a", "description": "Tickets"}}"#);
-        all.push(namespace_tool("mcp__a".to_owned(), &servers[0]));
+        all.push(namespace_tool("mcp__a", &servers[0]));
         let shown: String = all
             .iter()
             .map(|tool| {

@@ -140,10 +140,9 @@ impl Parts {
             );
             plugins.push(Arc::new(loaded));
         } else {
-            let own = builtins::replaceable().filter_map(|builtin| Some((builtin, builtin.manifest().ok()?)));
+            let mut own = builtins::replaceable().filter_map(|builtin| Some((builtin, builtin.manifest().ok()?)));
             let (builtin, manifest) = own
-                .filter(|(_, manifest)| has(manifest))
-                .next()
+                .find(|(_, manifest)| has(manifest))
                 .with_context(|| format!("no plugin that is there has the command {name}"))?;
             if switched.iter().rfind(|(known, _)| known == builtin.name).is_some_and(|(_, on)| !on) {
                 let shown = builtin.name;

@@ -73,7 +73,7 @@ struct Permission {
     url: String,
 }
 
-fn document(document: config::Document) -> Value {
+fn document(document: &config::Document) -> Value {
     let place = match document.place {
         config::Place::User => "user",
         config::Place::Project => "project",
@@ -90,7 +90,7 @@ fn document(document: config::Document) -> Value {
 async fn perform_on_config(name: &str, value: Value) -> Result<Done, Error> {
     let Config { file, place, text, expected, value } = read(name, value)?;
     match name {
-        "config.read" => Ok(Done::data(config::read(file).await?.into_iter().map(document).collect())),
+        "config.read" => Ok(Done::data(config::read(file).await?.iter().map(document).collect())),
         "config.write" => {
             let place = match place.as_deref() {
                 None | Some("user") => config::Place::User,
@@ -99,7 +99,7 @@ async fn perform_on_config(name: &str, value: Value) -> Result<Done, Error> {
                     return Err(Error::invalid_arguments(format!("`place` is `{other}`; it can be user or project")));
                 }
             };
-            config::write(file, place, text, expected).await.map(document).map(Done::data)
+            config::write(file, place, text, expected).await.map(|written| Done::data(document(&written)))
         }
         "config.resolve" => config::resolve(file, value).await.map(|value| Done::data(value.into())),
         _ => Err(unknown(name)),
