@@ -71,7 +71,8 @@ pub(crate) fn spelt_out(
     }
     let has_subcommand =
         arguments.peek().is_some_and(|word| command.get_subcommands().any(|known| *word == known.get_name()));
-    let is_plugins = |word: &OsString| word.to_str().is_some_and(|word| is_plugins(word, &named));
+    let is_plugins =
+        |word: &OsString| word.to_str().is_some_and(|word| !word.starts_with('-') && is_plugins(word, &named));
     if !has_subcommand && let Some(name) = arguments.next_if(is_plugins) {
         spelt.words.append(&mut early);
         let name = name.to_string_lossy().into_owned();
