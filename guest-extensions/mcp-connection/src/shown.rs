@@ -1,7 +1,11 @@
-//! What servers gave, as content of the host.
+//! What servers gave and claim, as the host has it.
 
 use atoll_mcp_client::{result::Piece, session::Progress};
-use atoll_plugin::{Content, types::Blob};
+use atoll_plugin::{
+    Content,
+    types::{Annotations, Blob},
+};
+use serde_json::{Map, Value};
 
 /// As content. Bytes that are no picture are given as they are, with what they are said before: the host keeps them in a file
 /// for a model.
@@ -26,5 +30,16 @@ pub fn step(step: &Progress) -> String {
     match &step.message {
         Some(message) => format!("{}{of}: {message}", step.done),
         None => format!("{}{of}", step.done),
+    }
+}
+
+/// What a server claims of a tool. A claim that is no truth value is none.
+pub fn annotations(claims: &Map<String, Value>) -> Annotations {
+    let claim = |name: &str| claims.get(name).and_then(Value::as_bool);
+    Annotations {
+        read_only: claim("readOnlyHint"),
+        destructive: claim("destructiveHint"),
+        idempotent: claim("idempotentHint"),
+        open_world: claim("openWorldHint"),
     }
 }

@@ -7,8 +7,9 @@ use std::{
 };
 
 use atoll_mcp_client::{names::aliases, result::whole_schema};
+use atoll_mcp_connection::shown::annotations;
 use atoll_plugin::{Error, table, types};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::{
@@ -226,16 +227,6 @@ fn direct_tool(server: &Proxied, item: &Item) -> types::Tool {
         instructions: None,
     });
     tool
-}
-
-fn annotations(claims: &Map<String, Value>) -> types::Annotations {
-    let claim = |name: &str| claims.get(name).and_then(Value::as_bool);
-    types::Annotations {
-        read_only: claim("readOnlyHint"),
-        destructive: claim("destructiveHint"),
-        idempotent: claim("idempotentHint"),
-        open_world: claim("openWorldHint"),
-    }
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ use atoll_mcp_client::{
     result::whole_schema,
     session::ServerTool,
 };
-use atoll_mcp_connection::server::Server;
+use atoll_mcp_connection::{server::Server, shown::annotations};
 use atoll_plugin::{Error, table, types};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Where a tool of the table comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,15 +149,5 @@ fn definition(name: &str, tool: &ServerTool, exposure: Exposure, group: &types::
         namespace: Some(group.clone()),
         annotations: annotations(&tool.annotations),
         prepares: false,
-    }
-}
-
-fn annotations(claims: &Map<String, Value>) -> types::Annotations {
-    let claim = |name: &str| claims.get(name).and_then(Value::as_bool);
-    types::Annotations {
-        read_only: claim("readOnlyHint"),
-        destructive: claim("destructiveHint"),
-        idempotent: claim("idempotentHint"),
-        open_world: claim("openWorldHint"),
     }
 }
