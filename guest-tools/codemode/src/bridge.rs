@@ -354,7 +354,7 @@ fn text_of(output: &ToolOutput) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// What a promise of the bridge becomes: a list of its kind and what belongs to it.
+/// What a promise of the bridge becomes: a list of whether it is good, and what belongs to that.
 enum Settled {
     /// What a tool gave, and whether it says what its results are.
     Output(ToolOutput, bool),
@@ -368,11 +368,11 @@ impl<'js> IntoJs<'js> for Settled {
         let list = Array::new(ctx.clone())?;
         match self {
             Self::Output(ToolOutput { structured: Some(json), .. }, true) | Self::Json(json) => {
-                list.set(0, "value")?;
+                list.set(0, true)?;
                 list.set(1, ctx.json_parse(json)?)?;
             }
             Self::Output(output, _) if output.is_error => {
-                list.set(0, "failed")?;
+                list.set(0, false)?;
                 list.set(1, "failed")?;
                 list.set(2, text_of(&output))?;
                 list.set(3, output.details.map(|json| ctx.json_parse(json)).transpose()?)?;
@@ -387,7 +387,7 @@ impl<'js> IntoJs<'js> for Settled {
                     })
                     .collect::<ScriptResult<_>>()?;
                 let text = text_of(&output);
-                list.set(0, "value")?;
+                list.set(0, true)?;
                 match images.first().cloned() {
                     None => list.set(1, text)?,
                     Some(first) => {
@@ -402,7 +402,7 @@ impl<'js> IntoJs<'js> for Settled {
                 }
             }
             Self::Failed(code, message, details) => {
-                list.set(0, "failed")?;
+                list.set(0, false)?;
                 list.set(1, code)?;
                 list.set(2, message)?;
                 list.set(3, details.map(|json| ctx.json_parse(json)).transpose()?)?;

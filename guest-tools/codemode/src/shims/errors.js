@@ -28,41 +28,55 @@
   };
 
   // What of these values JSON has no form for, where it is, and what to write instead; none if all of it has one. Only
-  // what there is of it is looked at: nothing of the script runs for it.
+  // what there is of it is looked at: nothing of the script runs for it. Every call of a tool comes through here, so the way
+  // to what is found is put together on the way back, and only then.
   const LOOKED_AT = 10000;
   const DEEPEST = 100;
-  const look = (value, path, above, left, isWanted) => {
-    if (typeof value === "bigint" && isWanted(value)) return `${path} is a BigInt: \`Number(…)\` or \`String(…)\` makes it JSON`;
-    if (typeof value !== "object" || value === null || (left.count -= 1) < 0 || above.length > DEEPEST) return undefined;
-    if (value instanceof Promise) return `${path} is a promise: put \`await\` before it`;
-    if (isWanted(value)) {
-      if (value instanceof Map) return `${path} is a Map: \`Object.fromEntries(…)\` or \`[...map]\` makes it JSON`;
-      if (value instanceof Set) return `${path} is a Set: \`[...set]\` makes it JSON`;
-      if (above.includes(value)) return `${path} is one of the objects that it is in: leave it out`;
-    } else if (above.includes(value)) {
-      return undefined;
+  const step = (inside, key) => {
+    if (Array.isArray(inside)) return `[${key}]`;
+    return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+  };
+  const look = (value, state) => {
+    if (typeof value === "bigint") {
+      return state.all ? { way: "", what: "a BigInt: `Number(…)` or `String(…)` makes it JSON" } : undefined;
     }
-    if ("toJSON" in value || ArrayBuffer.isView(value)) return undefined;
-    const inside = [...above, value];
-    for (const key of Object.keys(value)) {
-      const property = Object.getOwnPropertyDescriptor(value, key);
+    if (typeof value !== "object" || value === null || (state.left -= 1) < 0) return undefined;
+    const { above } = state;
+    if (above.length > DEEPEST) return undefined;
+    if (value instanceof Promise) return { way: "", what: "a promise: put `await` before it" };
+    const isAbove = above.includes(value);
+    if (state.all) {
+      if (value instanceof Map) return { way: "", what: "a Map: `Object.fromEntries(…)` or `[...map]` makes it JSON" };
+      if (value instanceof Set) return { way: "", what: "a Set: `[...set]` makes it JSON" };
+      if (isAbove) return { way: "", what: "one of the objects that it is in: leave it out" };
+    }
+    if (isAbove || "toJSON" in value || ArrayBuffer.isView(value)) return undefined;
+    above.push(value);
+    const keys = Object.keys(value);
+    for (let at = 0; at < keys.length; at += 1) {
+      const property = Object.getOwnPropertyDescriptor(value, keys[at]);
+      // What is asked for as it is, not by an accessor.
       if (!property || !("value" in property)) continue;
-      const own = Array.isArray(value) ? `${path}[${key}]` : /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
-      const found = look(property.value, own, inside, left, isWanted);
-      if (found) return found;
+      const found = look(property.value, state);
+      if (found) {
+        found.way = step(value, keys[at]) + found.way;
+        return found;
+      }
     }
+    above.pop();
     return undefined;
   };
-  const found = (isWanted) => (value, path) => {
+  const found = (all) => (value, path) => {
     try {
-      return look(value, path, [], { count: LOOKED_AT }, isWanted);
+      const found = look(value, { all, left: LOOKED_AT, above: [] });
+      return found && `${path}${found.way} is ${found.what}`;
     } catch {
       // What the script throws while it is looked at is no better than what it throws as JSON is made of it.
       return undefined;
     }
   };
-  shared.culprit = found(() => true);
-  shared.promiseIn = found(() => false);
+  shared.culprit = found(true);
+  shared.promiseIn = found(false);
 
   shared.kind = (value) => {
     if (value === null) return "null";

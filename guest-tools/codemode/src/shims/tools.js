@@ -3,6 +3,7 @@
   const { stringify, parse } = JSON;
   const { here, from, kind, culprit, NotFoundError } = shared;
   const { ToolError } = globalThis;
+  const { captureStackTrace } = Error;
 
   const serialised = (name, args) => {
     if (args === undefined) return "{}";
@@ -19,20 +20,29 @@
   };
 
   const settled = (answer, name, stack) => {
-    if (answer[0] === "value") return answer[1];
+    if (answer[0]) return answer[1];
     const Kind = answer[1] === "not-found" ? NotFoundError : ToolError;
     throw from(stack, new Kind(answer[2], name, answer[1], answer[3]));
   };
-  const call = async (name, args) => {
-    const stack = here();
-    const json = serialised(name, args);
-    let answer;
-    try {
-      answer = await native.call(name, json);
-    } catch (error) {
-      throw from(stack, new ToolError(`the result of ${name} can not be read: ${error?.message}`, name, "failed"));
-    }
-    return settled(answer, name, stack);
+  // The function that a tool is to a script. It is one function and no more, and writes down the stack above itself alone: each
+  // frame costs as much as the rest of it.
+  const callable = (name, id) => {
+    const made = {
+      async [id](args) {
+        const at = {};
+        captureStackTrace(at, made);
+        const json = serialised(name, args);
+        let answer;
+        try {
+          answer = await native.call(name, json);
+        } catch (error) {
+          const message = `the result of ${name} can not be read: ${error?.message}`;
+          throw from(at.stack, new ToolError(message, name, "failed"));
+        }
+        return settled(answer, name, at.stack);
+      },
+    }[id];
+    return Object.freeze(made);
   };
 
   const functions = new Map();
@@ -42,7 +52,7 @@
     const found = native.find(key.toWellFormed());
     if (!found) return undefined;
     const [name, id] = found;
-    const made = Object.freeze({ [id](args) { return call(name, args); } }[id]);
+    const made = callable(name, id);
     functions.set(key, made);
     return made;
   };
