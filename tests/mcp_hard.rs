@@ -88,7 +88,7 @@ fn a_call_that_nobody_wants_any_more_is_cancelled_at_the_server() {
     let place = Place::of_peer(&["--more", "--log", "wire"]);
     let script = place
         .sandbox
-        .file("script.js", "// @options: {\"timeout_ms\": 2000}\nawait tools.mcp__peer__slow({ms: 60000});");
+        .file("script.js", "tools.mcp__peer__slow({ms: 600000});\nawait tools.mcp__peer__slow_begun({});\nexit();");
     place.atoll().args(["codemode", "run"]).arg(script).run();
     let cancelled: Vec<String> =
         place.lines("wire").into_iter().filter(|line| line.contains("notifications/cancelled")).collect();

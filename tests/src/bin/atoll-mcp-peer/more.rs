@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io::Write as _,
     sync::{
-        Mutex, PoisonError,
+        Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
@@ -20,7 +20,7 @@ const PICTURE: &str =
 /// The bytes 0 to 3, which are no text.
 const BYTES: &str = "/wABAg==";
 
-const TOOLS: [&str; 7] = ["ask", "gifts", "say", "flood", "more_prompts", "cancelled", "needs_page"];
+const TOOLS: [&str; 8] = ["ask", "gifts", "say", "flood", "more_prompts", "cancelled", "needs_page", "slow_begun"];
 
 pub(crate) fn tools() -> Vec<Value> {
     let number = json!({"type": "integer"});
@@ -35,6 +35,7 @@ pub(crate) fn tools() -> Vec<Value> {
         tool("flood", "Prints so many bytes that are no message.", &json!({"bytes": number})),
         tool("more_prompts", "Adds a prompt.", &json!({})),
         tool("cancelled", "Tells how many calls were cancelled.", &json!({})),
+        tool("slow_begun", "Answers once a call of `slow` has arrived.", &json!({})),
         tool("needs_page", "Wants a page to be opened first.", &json!({})),
         tool("change_many", "Changes the tools so often.", &json!({"times": number})),
     ]
@@ -58,6 +59,8 @@ pub(crate) struct More {
     next: AtomicU64,
     has_second: AtomicBool,
     cancelled: AtomicU64,
+    slow: Mutex<bool>,
+    slow_came: Condvar,
 }
 
 impl More {
@@ -73,6 +76,10 @@ impl More {
     pub(crate) fn hear(&self, message: &Value) {
         if message["method"] == "notifications/cancelled" {
             self.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+        if message["method"] == "tools/call" && message["params"]["name"] == "slow" {
+            *self.slow.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.slow_came.notify_all();
         }
     }
 
@@ -121,6 +128,12 @@ impl More {
                 text("added")
             }
             "cancelled" => text(self.cancelled.load(Ordering::SeqCst).to_string()),
+            "slow_begun" => {
+                let begun = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+                let begun = self.slow_came.wait_while(begun, |begun| !*begun);
+                drop(begun.unwrap_or_else(PoisonError::into_inner));
+                text("begun")
+            }
             "needs_page" => {
                 let page =
                     json!({"mode": "url", "elicitationId": "1", "url": "https://a.example/pay", "message": "Pay."});
