@@ -5,7 +5,6 @@
 //! sent again: only saying hello and what only reads is.
 
 mod connection;
-mod events;
 mod failing;
 mod message;
 mod of_old;
@@ -19,7 +18,6 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 
 pub use connection::{Ended, serve};
-pub use events::{Events, ServerEvent, TooLong};
 pub use failing::Way;
 pub(crate) use failing::on_the_way;
 pub(crate) use stateless::marks;

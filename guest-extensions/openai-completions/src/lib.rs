@@ -10,12 +10,12 @@ pub mod chunks;
 pub mod compat;
 pub mod failure;
 pub mod request;
-pub mod sse;
 
 mod calls;
 mod messages;
 mod outlet;
 
+use atoll_event_stream::Events;
 use atoll_plugin::provider::{self, AuthKind, Description, ModelEvent, Request};
 use atoll_plugin::{Error, StreamReader, clock, http, next_chunk, spawn_local};
 
@@ -89,7 +89,7 @@ async fn exchange(outgoing: http::Request, mut answer: Answer, mut outlet: Outle
 
 /// Passes on the events of an answer that has begun.
 async fn relay(mut response: http::Response, mut answer: Answer, mut outlet: Outlet) {
-    let mut parser = sse::Parser::default();
+    let mut lines = Events::default();
     let mut events = Vec::new();
     let mut first = true;
     loop {
@@ -114,8 +114,10 @@ async fn relay(mut response: http::Response, mut answer: Answer, mut outlet: Out
             }
             events.push(ModelEvent::Start);
         }
-        if let Err(error) = parser.push(&chunk, &mut |data| answer.data(data, &mut events)) {
-            answer.fail(failure::plain(Error::Failed(error.to_string())), &mut events);
+        match lines.push(&chunk) {
+            // Names, ids and retry times do not matter here.
+            Ok(came) => came.iter().for_each(|event| answer.data(&event.data, &mut events)),
+            Err(error) => answer.fail(failure::plain(Error::Failed(error.to_string())), &mut events),
         }
         // All that one chunk gave in one write: crossing the boundary is what costs.
         if !outlet.send(std::mem::take(&mut events)).await || answer.ended() {
@@ -125,8 +127,9 @@ async fn relay(mut response: http::Response, mut answer: Answer, mut outlet: Out
     let Some(end) = outlet.unless_gone(async { response.done.await }).await else { return };
     match end {
         Ok(()) => {
-            if let Err(error) = parser.finish(&mut |data| answer.data(data, &mut events)) {
-                answer.fail(failure::plain(Error::Failed(error.to_string())), &mut events);
+            match lines.finish() {
+                Ok(last) => last.iter().for_each(|event| answer.data(&event.data, &mut events)),
+                Err(error) => answer.fail(failure::plain(Error::Failed(error.to_string())), &mut events),
             }
             answer.finish(&mut events);
         }

@@ -1,8 +1,9 @@
 //! The transport of old: one stream brings all answers, and its first event says where to send to.
 
+use atoll_event_stream::{Events, ServerEvent};
+
 use super::{
     connection::{Connection, Done},
-    events::{Events, ServerEvent},
     reply::within,
 };
 use crate::{

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use atoll_event_stream::{Events, MAX_EVENT};
 use futures::future::{Either, select};
 use serde_json::Value;
 
 use super::{
     Way,
     connection::{Connection, Done, What, authorization},
-    events::Events,
     message::answers,
 };
 use crate::{
@@ -138,7 +138,7 @@ impl Connection<'_> {
         let mut events = Events::default();
         while let Some(Ok(bytes)) = response.body.next().await {
             let Ok(came) = events.push(&bytes) else {
-                return Read::Strange(format!("an event is longer than {} MiB", MAX_MESSAGE >> 20));
+                return Read::Strange(format!("an event is longer than {} MiB", MAX_EVENT >> 20));
             };
             for event in came {
                 if let Some(retry) = event.retry {

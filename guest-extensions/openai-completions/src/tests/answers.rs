@@ -1,22 +1,23 @@
 //! Streams of chunks as events.
 
+use atoll_event_stream::Events;
 use atoll_plugin::Error;
 use atoll_plugin::provider::{ModelEvent, StopReason};
 use proptest::prelude::*;
 
 use crate::chunks::Answer;
 use crate::failure;
-use crate::sse::Parser;
 
 /// What an answer in these pieces gives, one line an event.
 fn play(pieces: &[&[u8]], wants_reason: bool) -> Vec<String> {
     let mut answer = Answer::new("m", "r1", wants_reason);
-    let mut parser = Parser::default();
+    let mut lines = Events::default();
     let mut events = Vec::new();
-    for piece in pieces {
-        parser.push(piece, &mut |data| answer.data(data, &mut events)).unwrap();
+    let mut came: Vec<_> = pieces.iter().flat_map(|piece| lines.push(piece).unwrap()).collect();
+    came.extend(lines.finish().unwrap());
+    for event in came {
+        answer.data(&event.data, &mut events);
     }
-    parser.finish(&mut |data| answer.data(data, &mut events)).unwrap();
     answer.finish(&mut events);
     events.iter().map(show).collect()
 }

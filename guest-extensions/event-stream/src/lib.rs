@@ -1,9 +1,12 @@
-//! Server-sent events from chunks of bytes, whose borders may be anywhere.
+//! Server-sent events (as in the HTML standard) from chunks of bytes, whose borders may be anywhere.
 //!
 //! Must never look at a byte more often than a fixed number of times, nor hold more than one event: a server decides what comes
 //! here.
 
-use crate::wire::MAX_MESSAGE;
+use std::fmt;
+
+/// How long a line, and the data of one event, may be, in bytes.
+pub const MAX_EVENT: usize = 16 << 20;
 
 /// An event. What carries no data may still carry an id or a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,13 +17,21 @@ pub struct ServerEvent {
     pub id: Option<String>,
     /// How long to wait before it is asked for, in milliseconds.
     pub retry: Option<u64>,
-    /// Its data; none is another thing than an empty one only for a reader of the protocol.
+    /// Its data; empty if it has none.
     pub data: String,
 }
 
-/// A line or an event is longer than a message may be.
+/// A line or an event is longer than [`MAX_EVENT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "The server sent a line of more than {} MiB.", MAX_EVENT >> 20)
+    }
+}
+
+impl std::error::Error for TooLong {}
 
 /// Reads events.
 #[derive(Debug, Default)]
@@ -41,7 +52,7 @@ impl Events {
     /// Takes the next bytes, and gives the events that end in them.
     ///
     /// # Errors
-    /// One is longer than a message may be; nothing can be read after that.
+    /// One is longer than [`MAX_EVENT`]; nothing can be read after that.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<ServerEvent>, TooLong> {
         let mut events = Vec::new();
         if self.after_return && !bytes.is_empty() {
@@ -63,12 +74,25 @@ impl Events {
         Ok(events)
     }
 
+    /// The stream is over: gives the event that lacks only its empty line, where that is taken for one.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn finish(&mut self) -> Result<Option<ServerEvent>, TooLong> {
+        let mut events = Vec::new();
+        if !self.line.is_empty() {
+            self.end_line(&mut events)?;
+        }
+        self.end_line(&mut events)?;
+        Ok(events.pop())
+    }
+
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         // A comment is not kept, so it may be of any length.
         if self.line.first() == Some(&b':') {
             return Ok(());
         }
-        if self.line.len() + self.data.len() + bytes.len() > MAX_MESSAGE {
+        if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT {
             return Err(TooLong);
         }
         self.line.extend_from_slice(bytes);
@@ -97,7 +121,7 @@ impl Events {
         let as_text = || String::from_utf8_lossy(value).into_owned();
         match field {
             b"data" => {
-                if self.data.len() + value.len() >= MAX_MESSAGE {
+                if self.data.len() + value.len() >= MAX_EVENT {
                     return Err(TooLong);
                 }
                 if std::mem::replace(&mut self.has_data, true) {
@@ -160,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_event_that_is_too_long_is_refused_and_a_comment_is_not_kept() {
-        let much = vec![b'x'; MAX_MESSAGE / 2];
+        let much = vec![b'x'; MAX_EVENT / 2];
         let mut events = Events::default();
         events.push(b": ").unwrap();
         for _ in 0..3 {
@@ -174,6 +198,57 @@ mod tests {
             let rest = events.push(between).and_then(|_| events.push(&much)).and_then(|_| events.push(b"xx\n"));
             assert_eq!(rest, Err(TooLong));
         }
+    }
+
+    fn texts(chunks: &[&[u8]]) -> Vec<String> {
+        let mut events = Events::default();
+        let mut came: Vec<ServerEvent> = chunks.iter().flat_map(|chunk| events.push(chunk).unwrap()).collect();
+        came.extend(events.finish().unwrap());
+        came.into_iter().map(|event| event.data).collect()
+    }
+
+    #[test]
+    fn a_line_feed_after_an_empty_chunk_belongs_to_the_return() {
+        assert_eq!(texts(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r", b"\n"]), ["a\nb"]);
+    }
+
+    #[test]
+    fn lines_of_data_are_joined_and_what_is_no_field_is_passed_over() {
+        let text = b": hello\ndata: one\ndata:two\ndata\ndatabase: no\ndata:  three\n\n";
+        assert_eq!(texts(&[text]), ["one\ntwo\n\n three"]);
+        assert_eq!(texts(&[b": ping\n\n\n\n: ping\n\n"]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_a_character_may_be_split() {
+        assert_eq!(texts(&[b"\xEF", b"\xBB", b"\xBFdata: a\n\n"]), ["a"]);
+        assert_eq!(texts(&[b"data: \xEF\xBB\xBFa\n\n"]), ["\u{feff}a"]);
+        let text = "data: häß 🦀\n\n".as_bytes();
+        for at in 0..text.len() {
+            assert_eq!(texts(&[&text[..at], &text[at..]]), ["häß 🦀"]);
+        }
+        assert_eq!(texts(&[b"data: a\xFFb\n\n"]), ["a\u{fffd}b"]);
+    }
+
+    #[test]
+    fn the_last_event_needs_no_empty_line_where_the_stream_is_over() {
+        for text in ["data: a\n\ndata: b", "data: a\n\ndata: b\n", "data: a\n\ndata: b\n\n"] {
+            assert_eq!(texts(&[text.as_bytes()]), ["a", "b"], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn events_of_many_lines_have_a_bound_and_many_small_chunks_take_linear_time() {
+        let mut events = Events::default();
+        let mut line = b"data:".to_vec();
+        line.resize(1 << 20, b'x');
+        line.push(b'\n');
+        assert!((0..32).any(|_| events.push(&line).is_err()));
+        let mut events = Events::default();
+        for _ in 0..MAX_EVENT / 16 {
+            assert_eq!(events.push(b"0123456789abcde"), Ok(Vec::new()));
+        }
+        assert_eq!(events.push(b"\ndata: x\n\n"), Ok(vec![data("x")]));
     }
 
     proptest! {
