@@ -58,8 +58,8 @@ impl Suite {
         listed.filter_map(|line| line.trim().strip_prefix("- ")).map(|name| name.trim().to_owned()).collect()
     }
 
-    /// What is wrong with the program in a scenario.
-    fn run(&self, revision: &str, scenario: &str) -> Result<(), String> {
+    /// What is wrong with the program in a scenario. Pages are opened in this browser, if there is one.
+    fn run(&self, revision: &str, scenario: &str, browser: Option<&Path>) -> Result<(), String> {
         let place = tempfile::tempdir().unwrap();
         let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/client.mjs");
         let client = format!("{} {}", self.node.display(), driver.display());
@@ -67,6 +67,7 @@ impl Suite {
         let mut suite = Command::new(&self.node);
         suite.arg(self.folder.join("dist/index.js")).args(["client", "--timeout", "90000", "--command", &client]);
         suite.args(["--scenario", scenario, "--spec-version", revision, "-o"]).arg(&out).current_dir(place.path());
+        suite.env("ATOLL_BROWSER", browser.unwrap_or(Path::new("")));
         let program = fs::canonicalize(program()).unwrap();
         let ended = suite.env("ATOLL_BIN", program).env("TMPDIR", place.path()).output().unwrap();
         if ended.status.success() {
@@ -108,7 +109,7 @@ fn conforms(test: &str, revision: &str) {
             scope.spawn(|| {
                 loop {
                     let Some(scenario) = left.lock().unwrap().next() else { return };
-                    match (suite.run(revision, scenario), known.get(scenario)) {
+                    match (suite.run(revision, scenario, None), known.get(scenario)) {
                         (Ok(()), None) | (Err(_), Some(_)) => {}
                         (Ok(()), Some(_)) => {
                             wrong
@@ -126,6 +127,23 @@ fn conforms(test: &str, revision: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     let gone: Vec<&String> = known.keys().filter(|name| !scenarios.contains(name)).collect();
     assert!(gone.is_empty(), "known.txt has scenarios that there are not: {gone:?}");
+}
+
+/// A browser that can do without a screen.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name))).find(|file| file.is_file())
+}
+
+#[test]
+fn a_person_signs_in_with_a_real_browser() {
+    const TEST: &str = "a_person_signs_in_with_a_real_browser";
+    let Some(suite) = Suite::find(TEST) else { return };
+    let Some(browser) = browser() else { return skipped(&format!("{TEST}: there is no Chromium")) };
+    if let Err(said) = suite.run("2025-11-25", "auth/metadata-default", Some(&browser)) {
+        panic!("{said}");
+    }
 }
 
 #[test]

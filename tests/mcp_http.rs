@@ -191,6 +191,49 @@ fn a_redirect_is_followed_without_what_says_who_asks() {
 }
 
 #[test]
+fn the_key_of_a_provider_goes_where_the_users_own_file_says_and_nowhere_else() {
+    const KEY: &str = "sk-5eed-of-a-provider";
+    let far = server(|_, _| None);
+    let to = format!("{}/mcp", far.origin());
+    let redirecting = Server::answering(move |_, _| Reply::status(307, &[("location", &to)], ""));
+    let other = server(|_, _| None);
+    let entry = |server: &Server| json!({"url": format!("{}/mcp", server.origin()), "auth": {"provider": "mock"}});
+    let place = Place::with(&json!({
+        "far": entry(&far), "moved": entry(&redirecting),
+        "none": {"url": format!("{}/mcp", other.origin()), "auth": {"provider": "nobody"}},
+        // What names a secret in a file is only text, and is not sent.
+        "named": {"url": format!("{}/mcp", other.origin()), "headers": {"X-Key": "{{secret:provider/mock}}"}},
+    }));
+    place.sandbox.home_file("models.json", json!({"providers": {"mock": {"apiKey": "$MOCK_KEY"}}}).to_string());
+    let call = |tool: &str| {
+        let done = place
+            .atoll()
+            .env("MOCK_KEY", KEY)
+            .env("ATOLL_LOG", "trace")
+            .args(["tool", "call", tool, "{}", "--json"])
+            .run();
+        assert!(!done.stdout.contains(KEY) && !done.stderr.contains(KEY), "{done:#?}");
+        text_of(&done.json()["content"])
+    };
+    assert_eq!(call("mcp__far__one"), "one");
+    let expected = format!("Bearer {KEY}");
+    assert!(far.requests().iter().all(|request| request.header("authorization") == Some(&expected)));
+    let before = far.requests().len();
+    call("mcp__moved__one");
+    assert!(redirecting.requests().iter().all(|request| request.header("authorization") == Some(&expected)));
+    assert!(far.requests().iter().skip(before).all(|request| request.header("authorization").is_none()));
+    let done = place.atoll().env("MOCK_KEY", KEY).args(["mcp", "list"]).run();
+    assert!(done.stdout.contains("there is no secret provider/nobody"), "{done:#?}");
+    assert!(done.stdout.contains("its header x-key names a secret, and only \"auth\" sends one"), "{done:#?}");
+    assert!(other.requests().is_empty(), "{:#?}", other.requests());
+    let kept = place.sandbox.atoll_home();
+    for file in ["audit.log", "logs/mcp.log"] {
+        let text = std::fs::read_to_string(kept.join(file)).unwrap();
+        assert!(!text.contains(KEY), "{file}: {text}");
+    }
+}
+
+#[test]
 fn what_can_not_be_reached_costs_nobody_but_who_asks_for_it() {
     // Nobody listens there any more.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

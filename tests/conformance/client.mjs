@@ -24,6 +24,8 @@ function oauth() {
 }
 
 const server = { url, timeout: 20, oauth: oauth() };
+// Its very first request is looked at.
+if (scenario === 'request-metadata') server.protocolVersion = '2026-07-28';
 writeFileSync(join(home, '.atoll/mcp.json'), JSON.stringify({ mcpServers: { server } }));
 
 /** Starts the program; `watch` sees what it has printed so far, and the process. */
@@ -47,15 +49,30 @@ function atoll(words, { terminal = false, watch } = {}) {
 
 const call = (tool, args, options) => atoll(['tool', 'call', `mcp__server__${tool}`, JSON.stringify(args)], options);
 
-/** Signs in: opens the page that is shown, as a browser does that lets everybody in. */
+/** What a person sees in the end who opens a page: in the browser that is named, else in one that only follows redirects. */
+function open(page) {
+    const browser = process.env.ATOLL_BROWSER;
+    if (!browser) return fetch(page).then((answer) => answer.text());
+    const args = ['--headless', '--no-sandbox', '--disable-gpu', `--user-data-dir=${join(home, 'browser')}`, '--dump-dom', page];
+    const child = spawn(browser, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    let shown = '';
+    child.stdout.on('data', (bytes) => (shown += bytes));
+    return new Promise((resolve) => child.on('close', () => resolve(shown)));
+}
+
+/** Signs in: opens the page that is shown. */
 async function login() {
     let opened;
     const watch = (said) => {
         const page = said.match(/^https?:\/\/\S+\?\S*response_type=code\S*$/m)?.[0];
-        if (page !== undefined && opened === undefined) opened = fetch(page).then((answer) => answer.text());
+        if (page !== undefined && opened === undefined) opened = open(page);
     };
-    const ended = await atoll(['mcp', 'login', 'server', '--timeout', '25'], { watch });
-    await opened?.catch((error) => console.error(`browser: ${error}`));
+    const ended = await atoll(['mcp', 'login', 'server', '--timeout', process.env.ATOLL_BROWSER ? '60' : '25'], { watch });
+    const shown = await opened?.catch((error) => console.error(`browser: ${error}`));
+    if (ended.code === 0 && !shown?.includes('You are signed in')) {
+        console.error(`the page shows: ${shown}`);
+        return { ...ended, code: 1 };
+    }
     return ended;
 }
 
@@ -99,6 +116,12 @@ async function run() {
             return (await call('test_headers', {})).code;
         case 'elicitation-sep1034-client-defaults':
             return (await call('test_client_elicitation_defaults', {}, { terminal: true, watch: agreeable() })).code;
+        case 'sep-2322-client-request-state':
+            for (const tool of ['test_mrtr_echo_state', 'test_mrtr_no_state', 'test_mrtr_unrelated', 'test_mrtr_no_result_type']) {
+                const { code } = await call(tool, {}, { terminal: true, watch: agreeable() });
+                if (code !== 0) return code;
+            }
+            return 0;
         default:
             return (await atoll(['mcp', 'test', 'server'])).code;
     }

@@ -9,6 +9,7 @@ mod failure;
 mod prompts;
 mod requests;
 mod resources;
+mod rounds;
 #[cfg(test)]
 mod tests;
 
@@ -27,8 +28,8 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
-use asks::Asks;
 pub use asks::{Ask, Asked, Refusal};
+use asks::{AskingWhileThere, Asks};
 pub use client::Identity;
 use client::{Client, Watched};
 pub use failure::Failure;
@@ -79,6 +80,8 @@ pub struct Session {
     changes: Arc<Changes>,
     watched: Watched,
     asks: Asks,
+    asking: AskingWhileThere,
+    identity: Identity,
     /// How long what it has listed holds, in milliseconds, as far as it says.
     lasts: Cell<Option<u64>>,
 }
@@ -124,7 +127,8 @@ impl Session {
     ) -> Result<Self, Failure> {
         let (changes, watched) = (Arc::new(Changes::default()), Watched::default());
         let (asking, asks) = asks::channel();
-        let client = Client::new(identity, told, Arc::clone(&changes), watched.clone(), asking);
+        let later = asking.while_there();
+        let client = Client::new(identity.clone(), told, Arc::clone(&changes), watched.clone(), asking);
         let lifecycle = match era {
             Era::Sessions => ClientLifecycleMode::Initialize,
             Era::Stateless => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
@@ -141,7 +145,7 @@ impl Session {
         }
         let peer = running.peer().clone();
         let ended = running.waiting().map(drop).boxed_local().shared();
-        Ok(Self { peer, ended, server, changes, watched, asks, lasts: Cell::new(None) })
+        Ok(Self { peer, ended, server, changes, watched, asks, asking: later, identity, lasts: Cell::new(None) })
     }
 
     /// The revision of the protocol that was agreed on.
@@ -203,16 +207,17 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// The answer to a request, as JSON.
+/// The answer to a request, as JSON, whatever it is.
+fn whole(result: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
+    let result = serde_json::to_value(result.map_err(Failure::of_request)?);
+    result.map_err(|error| Failure::Strange(format!("its answer can not be read: {error}")))
+}
+
+/// The same to a request that is answered in one round.
 fn answer(result: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
-    let result = result.map_err(Failure::of_request)?;
-    let result = serde_json::to_value(result);
-    let result = result.map_err(|error| Failure::Strange(format!("its answer can not be read: {error}")))?;
-    if result["resultType"] == "input_required" {
-        return Err(Failure::Strange(
-            "it wants to know more before it answers, in the way of revision 2026-07-28, which is not supported yet"
-                .to_owned(),
-        ));
+    let answer = whole(result)?;
+    match rounds::Wanted::read(&answer) {
+        None => Ok(answer),
+        Some(_) => Err(Failure::Strange("it wants to know more before it answers, which is not for this".to_owned())),
     }
-    Ok(result)
 }

@@ -11,7 +11,7 @@ use atoll_plugin::{Error, servers};
 
 use crate::{
     access::SignedIn,
-    net::Imports,
+    net::{Imports, WithKey},
     server::Surroundings,
     values::{about, value},
 };
@@ -20,6 +20,8 @@ use crate::{
 pub(crate) struct Address {
     endpoint: Endpoint,
     access: Box<dyn Access>,
+    /// Whose key goes with each request.
+    key: Option<WithKey>,
 }
 
 impl Address {
@@ -47,20 +49,28 @@ impl Address {
             headers.push((name.to_ascii_lowercase(), filled(template, &format!("headers.{name}")).await?));
         }
         let access: Box<dyn Access> = match &http.authentication {
-            Authentication::Header => Box::new(Anybody),
+            Authentication::Header | Authentication::Provider(_) => Box::new(Anybody),
             Authentication::OAuth(_) => Box::new(SignedIn::new(name, &url)),
-            Authentication::Provider(provider) => {
-                return Err(Error::unavailable(format!(
-                    "the credential of the provider {provider} can not be sent to servers in this version; give the header \
-                     \"Authorization\""
-                )));
-            }
         };
-        Ok(Self { endpoint: Endpoint { url, headers, patience }, access })
+        let key = match &http.authentication {
+            // It is the user's, and no file of theirs says so.
+            Authentication::Provider(_) if others.is_some() => {
+                return Err(Error::unavailable(
+                    "another extension added this server, and does not say where a credential of yours is sent; define it in \
+                     your own mcp.json",
+                ));
+            }
+            Authentication::Provider(provider) => Some(WithKey { provider: provider.clone() }),
+            Authentication::Header | Authentication::OAuth(_) => None,
+        };
+        Ok(Self { endpoint: Endpoint { url, headers, patience }, access, key })
     }
 
     /// Passes on what is said from one side to the other, until either ends or `done` does.
     pub(crate) async fn serve(&self, end: ProgramEnd, done: impl Future<Output = ()>) {
-        serve(&Imports, &*self.access, &self.endpoint, end, done).await;
+        match &self.key {
+            Some(key) => serve(key, &*self.access, &self.endpoint, end, done).await,
+            None => serve(&Imports, &*self.access, &self.endpoint, end, done).await,
+        };
     }
 }

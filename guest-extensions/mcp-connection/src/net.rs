@@ -1,4 +1,7 @@
 //! Requests over the host's network.
+//!
+//! The host fills in a secret that a header names. What a server, a model or a file says must never be what names one: values
+//! are sent as they are, or not at all, but for the one that this module writes itself.
 
 use std::time::Duration;
 
@@ -9,9 +12,30 @@ use futures::future::LocalBoxFuture;
 /// How much of a body is read at once.
 const READ: usize = 64 * 1024;
 
+/// What begins the name of a secret in a header.
+const SECRET: &str = "{{secret:";
+
 /// The host's network and clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Imports;
+
+/// The same, with the key of a model provider in each request, which nobody here sees.
+#[derive(Clone, Debug)]
+pub(crate) struct WithKey {
+    /// The provider's name in the models file.
+    pub(crate) provider: String,
+}
+
+impl Net for WithKey {
+    fn fetch(&self, request: Request) -> LocalBoxFuture<'_, Result<Response, Unreachable>> {
+        let value = format!("Bearer {SECRET}provider/{}}}}}", self.provider);
+        Box::pin(fetch(request, Some(http::Header { name: "authorization".to_owned(), value })))
+    }
+
+    fn sleep(&self, time: Duration) -> LocalBoxFuture<'static, ()> {
+        Imports.sleep(time)
+    }
+}
 
 /// A body as it comes.
 struct Stream {
@@ -34,32 +58,38 @@ impl Body for Stream {
 
 impl Net for Imports {
     fn fetch(&self, request: Request) -> LocalBoxFuture<'_, Result<Response, Unreachable>> {
-        Box::pin(async move {
-            let header = |(name, value): (String, String)| http::Header { name, value };
-            let sent = http::fetch(http::Request {
-                method: request.method.to_owned(),
-                url: request.url,
-                headers: request.headers.into_iter().map(header).collect(),
-                body: request.body.map_or(http::Body::Empty, http::Body::Bytes),
-                timeout_ms: request.timeout.map(milliseconds),
-                idle_timeout_ms: None,
-                max_redirects: request.redirects,
-            });
-            let response = sent.await.map_err(|error| Unreachable {
-                is_passing: matches!(error, Error::Unavailable(_) | Error::Timeout(_)),
-                why: error.message(),
-            })?;
-            Ok(Response {
-                status: response.status,
-                headers: response.headers.into_iter().map(|header| (header.name, header.value)).collect(),
-                body: Box::new(Stream { bytes: response.body, done: Some(response.done) }),
-            })
-        })
+        Box::pin(fetch(request, None))
     }
 
     fn sleep(&self, time: Duration) -> LocalBoxFuture<'static, ()> {
         Box::pin(clock::sleep(milliseconds(time)))
     }
+}
+
+async fn fetch(request: Request, more: Option<http::Header>) -> Result<Response, Unreachable> {
+    if let Some((name, _)) = request.headers.iter().find(|(_, value)| value.contains(SECRET)) {
+        let why = format!("its header {name} names a secret, and only \"auth\" sends one");
+        return Err(Unreachable { is_passing: false, why });
+    }
+    let headers = request.headers.into_iter().map(|(name, value)| http::Header { name, value });
+    let sent = http::fetch(http::Request {
+        method: request.method.to_owned(),
+        url: request.url,
+        headers: headers.chain(more).collect(),
+        body: request.body.map_or(http::Body::Empty, http::Body::Bytes),
+        timeout_ms: request.timeout.map(milliseconds),
+        idle_timeout_ms: None,
+        max_redirects: request.redirects,
+    });
+    let response = sent.await.map_err(|error| Unreachable {
+        is_passing: matches!(error, Error::Unavailable(_) | Error::Timeout(_)),
+        why: error.message(),
+    })?;
+    Ok(Response {
+        status: response.status,
+        headers: response.headers.into_iter().map(|header| (header.name, header.value)).collect(),
+        body: Box::new(Stream { bytes: response.body, done: Some(response.done) }),
+    })
 }
 
 fn milliseconds(time: Duration) -> u64 {

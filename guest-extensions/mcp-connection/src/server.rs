@@ -11,7 +11,7 @@ use std::{
 };
 
 use atoll_mcp_client::{
-    config::{Entry, Transport},
+    config::{Entry, Greeting, Transport},
     http::Way,
     session::{Era, Failure, Identity, Progress, Session, Told, told},
     wire::wire,
@@ -107,6 +107,10 @@ impl Server {
 
     fn beginning(state: State, name: String, entry: Entry, drive: Drive) -> Self {
         let (state, closing) = (watch::channel(state).0, watch::channel(false).0);
+        let era = match entry.greeting {
+            Greeting::Auto | Greeting::Legacy => Era::Sessions,
+            Greeting::Stateless => Era::Stateless,
+        };
         Self {
             name,
             entry,
@@ -119,7 +123,7 @@ impl Server {
             resting: Notify::new(),
             closing,
             asking: Asking::default(),
-            era: Cell::default(),
+            era: Cell::new(era),
             refused_first: RefCell::default(),
             other_greeting: Cell::default(),
         }
@@ -262,6 +266,9 @@ impl Server {
     /// A server at an address that does not want to be greeted so may want it otherwise. If not, it is the first answer that
     /// counts.
     fn ungreeted(&self, failure: Failure) -> Failure {
+        if self.entry.greeting != Greeting::Auto {
+            return failure;
+        }
         let first = self.refused_first.take();
         let is_address = matches!(self.entry.transport, Transport::Http(_));
         match (self.era.get(), first, failure) {

@@ -227,6 +227,30 @@ impl Models {
         names
     }
 
+    /// The key of a provider of the models file; none if it has none, or is not there.
+    ///
+    /// # Errors
+    /// [`ModelError::Value`] if it can not be had.
+    pub fn key(&self, provider: &str) -> Result<Option<Secret>, ModelError> {
+        match self.providers.iter().find(|(name, _)| name == provider) {
+            Some((name, entry)) => self.key_in(name, entry),
+            None => self.key_in(provider, &ProviderEntry::default()),
+        }
+    }
+
+    fn key_in(&self, provider: &str, entry: &ProviderEntry) -> Result<Option<Secret>, ModelError> {
+        match &entry.api_key {
+            Some(text) => {
+                let key = config_value::resolve(text, &|name| self.variable(name));
+                let failed =
+                    |reason| ModelError::Value { provider: provider.to_owned(), what: "apiKey".to_owned(), reason };
+                key.map(|key| Some(Secret::new(key))).map_err(failed)
+            }
+            None if provider == "openai" => Ok(self.variable("OPENAI_API_KEY").map(Secret::new)),
+            None => Ok(None),
+        }
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         self.environment.get(name).filter(|value| !value.is_empty()).cloned()
     }
@@ -389,11 +413,7 @@ impl Models {
             .or_else(|| if is_openai { self.variable("OPENAI_BASE_URL") } else { None })
             .or_else(|| is_openai.then(|| "https://api.openai.com/v1".to_owned()))
             .unwrap_or_default();
-        let key = match &entry.api_key {
-            Some(text) => Some(value("apiKey", text)?),
-            None if is_openai => self.variable("OPENAI_API_KEY"),
-            None => None,
-        };
+        let key = self.key_in(provider, entry)?;
         let mut headers: Vec<(String, String)> = Vec::new();
         let mut header_secrets = Vec::new();
         for (name, text) in entry.headers.iter().chain(&model.headers) {
@@ -424,7 +444,7 @@ impl Models {
                 compat: merged(entry.compat.as_ref(), model.compat.as_ref()),
                 is_users: added.is_none(),
             },
-            key: key.map(Secret::new).or(added.and_then(|added| added.key)),
+            key: key.or(added.and_then(|added| added.key)),
             header_secrets,
             prices: model.cost,
             thinking: ThinkingLevel::Off,

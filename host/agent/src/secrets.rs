@@ -14,14 +14,19 @@ use atoll_caps::{MAX_SMALL_FILE, PrivateLock, SecretPattern, printable, read_sma
 use atoll_table::{Error, model::Secret, secrets::SecretStore};
 use serde_json::{Map, Value};
 
-use crate::config_value;
+use crate::{config_value, models::Models};
 
 /// The longest value that is kept, in bytes.
 const MAX_VALUE: usize = 64 << 10;
 
+/// What the names of keys of model providers begin with; the rest is the provider's name in the models file.
+const OF_PROVIDER: &str = "provider/";
+
 /// Where values come from. Nothing is read before the first is looked up.
 pub struct Secrets {
     path: PathBuf,
+    /// The models file, whose keys are secrets as well.
+    models: Option<PathBuf>,
     environment: BTreeMap<String, String>,
     /// What was looked up. A command is run once.
     known: Mutex<HashMap<String, Secret>>,
@@ -30,7 +35,20 @@ pub struct Secrets {
 impl Secrets {
     /// Those of a file; `environment` is where variables are looked up.
     pub fn new(path: PathBuf, environment: BTreeMap<String, String>) -> Self {
-        Self { path, environment, known: Mutex::default() }
+        Self { path, models: None, environment, known: Mutex::default() }
+    }
+
+    /// The same, and the key of each provider in this models file as `provider/NAME`, unless a secret of that name is kept.
+    /// Who may use one is for manifests and grants to say, as of any other.
+    #[must_use]
+    pub fn with_keys_of(self, models: PathBuf) -> Self {
+        Self { models: Some(models), ..self }
+    }
+
+    fn key_of_provider(&self, provider: &str) -> Option<Result<Secret, Error>> {
+        let models = Models::load(self.models.as_deref()?, self.environment.clone());
+        let key = models.and_then(|models| models.key(provider));
+        key.map_err(|error| Error::Unavailable(error.to_string())).transpose()
     }
 
     fn text(&self) -> Result<Option<String>, Error> {
@@ -65,15 +83,19 @@ impl SecretStore for Secrets {
         }
         let file = self.path.display();
         let shown = printable(name);
-        let Some(mut values) = self.read()? else {
-            return Err(Error::NotFound(format!("there is no secret {shown}; put it into {file}, which is not there")));
+        let values = self.read()?;
+        let is_there = if values.is_some() { "" } else { ", which is not there" };
+        let value = match values.and_then(|mut values| values.remove(name)) {
+            Some(text) => config_value::resolve(&text, &|variable| self.environment.get(variable).cloned())
+                .map(Secret::new)
+                .map_err(|reason| Error::Unavailable(format!("the secret {shown}: {reason}; correct it in {file}")))?,
+            None => match name.strip_prefix(OF_PROVIDER).and_then(|provider| self.key_of_provider(provider)) {
+                Some(key) => key?,
+                None => {
+                    return Err(Error::NotFound(format!("there is no secret {shown}; put it into {file}{is_there}")));
+                }
+            },
         };
-        let Some(text) = values.remove(name) else {
-            return Err(Error::NotFound(format!("there is no secret {shown}; put it into {file}")));
-        };
-        let value = config_value::resolve(&text, &|variable| self.environment.get(variable).cloned())
-            .map_err(|reason| Error::Unavailable(format!("the secret {shown}: {reason}; correct it in {file}")))?;
-        let value = Secret::new(value);
         known.insert(name.to_owned(), value.clone());
         Ok(value)
     }
@@ -160,6 +182,33 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = secrets.save("B", &Secret::new("sk-hidden")).unwrap_err().to_string();
         assert!(error.contains("chmod 600") && !error.contains("sk-hidden"), "{error}");
+    }
+
+    #[test]
+    fn keys_of_providers_are_secrets_where_they_are_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, models) = (folder.path().join("secrets.json"), folder.path().join("models.json"));
+        let secrets = || Secrets::new(path.clone(), BTreeMap::from([("KEY".to_owned(), "from-variable".to_owned())]));
+        fs::write(
+            &models,
+            r#"{"providers": {"a": {"apiKey": "$KEY"}, "b": {"apiKey": "$NONE"}, "c": {}, "d": {"apiKey": "d"}}}"#,
+        )
+        .unwrap();
+        assert_eq!(secrets().get("provider/a").unwrap_err().code(), "not-found");
+        let secrets = || secrets().with_keys_of(models.clone());
+        assert_eq!(secrets().get("provider/a").unwrap().reveal(), "from-variable");
+        for (name, code) in [
+            ("provider/b", "unavailable"),
+            ("provider/c", "not-found"),
+            ("provider/x", "not-found"),
+            ("a", "not-found"),
+        ] {
+            assert_eq!(secrets().get(name).unwrap_err().code(), code, "{name}");
+        }
+        secrets().save("provider/d", &Secret::new("kept")).unwrap();
+        assert_eq!(secrets().get("provider/d").unwrap().reveal(), "kept");
+        fs::write(&models, "{").unwrap();
+        assert_eq!(secrets().get("provider/a").unwrap_err().code(), "unavailable");
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Parts {
         if let Some(engine) = builtins::script_engine() {
             host.set_script_engine(*engine);
         }
-        let secrets = Secrets::new(directories.secrets(), environment());
+        let secrets = Secrets::new(directories.secrets(), environment()).with_keys_of(directories.models());
         host.set_secrets(Arc::new(secrets));
         let config = UserConfig::new(directories.atoll_home.clone(), project.config(), environment());
         host.set_config(Arc::new(config));

@@ -26,6 +26,8 @@ const MAX_TIMEOUT_S: f64 = 86_400.0;
 pub struct Entry {
     /// How it is reached.
     pub transport: Transport,
+    /// In which way it is greeted.
+    pub greeting: Greeting,
     /// How long a request may go without an answer or progress.
     pub timeout: Duration,
     /// It is connected to.
@@ -34,6 +36,30 @@ pub struct Entry {
     pub description: Option<String>,
     /// Who may reach its tools.
     pub exposure: Exposures,
+}
+
+/// In which way a server is greeted: the revisions up to 2025-11-25 begin a session, those from 2026-07-28 on have none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Greeting {
+    /// With a session; one at an address that does not want that, without.
+    #[default]
+    Auto,
+    /// With a session only.
+    Legacy,
+    /// Without a session only.
+    Stateless,
+}
+
+impl Greeting {
+    const NAMES: [(&str, Self); 3] = [("auto", Self::Auto), ("legacy", Self::Legacy), ("2026-07-28", Self::Stateless)];
+
+    fn read(value: &Value) -> Result<Self, String> {
+        let known = value.as_str().and_then(|text| Self::NAMES.into_iter().find(|(name, _)| *name == text));
+        known.map(|(_, greeting)| greeting).ok_or_else(|| {
+            let all = Self::NAMES.map(|(name, _)| format!("\"{name}\"")).join(", ");
+            format!("it has to be one of {all}, not {}", shown(&spelling::plain(value)))
+        })
+    }
 }
 
 /// How a server is reached.
@@ -130,6 +156,7 @@ pub(super) fn read(value: &Value, place: Place, found: &mut Findings) -> Option<
     }
     let Shared { enabled, exposure, tools } = shared(&fields, found);
     let transport = transport(&fields, found);
+    let greeting = fields.get("protocolVersion").and_then(|value| found.take("protocolVersion", Greeting::read(value)));
     let timeout = match fields.get("timeout") {
         Some(value) => found.take("timeout", seconds(value)).unwrap_or(DEFAULT_TIMEOUT),
         None => DEFAULT_TIMEOUT,
@@ -145,10 +172,9 @@ pub(super) fn read(value: &Value, place: Place, found: &mut Findings) -> Option<
     };
     let exposure = Exposures { server: exposure.unwrap_or_default(), tools: tools.unwrap_or_default() };
     let transport = transport?;
-    found
-        .errors
-        .is_empty()
-        .then(|| Read::Entry(Entry { transport, timeout, enabled: enabled.unwrap_or(true), description, exposure }))
+    let (greeting, enabled) = (greeting.unwrap_or_default(), enabled.unwrap_or(true));
+    let entry = Entry { transport, greeting, timeout, enabled, description, exposure };
+    found.errors.is_empty().then_some(Read::Entry(entry))
 }
 
 fn read_override(fields: &Map<String, Value>, found: &mut Findings) -> Option<Override> {

@@ -15,7 +15,7 @@ mod spelling;
 
 pub use address::Address;
 pub use document::parse;
-pub use entry::{Authentication, Entry, Http, Stdio, Transport};
+pub use entry::{Authentication, Entry, Greeting, Http, Stdio, Transport};
 pub use import::{Imported, Kind};
 pub use oauth::{OAuth, Registration};
 pub use overlay::{Configuration, Server};

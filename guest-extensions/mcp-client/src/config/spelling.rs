@@ -7,7 +7,7 @@ use super::problem::{Findings, shown};
 use crate::names::near_matches;
 
 /// The fields of an entry.
-pub(super) const FIELDS: [&str; 14] = [
+pub(super) const FIELDS: [&str; 15] = [
     "type",
     "command",
     "args",
@@ -17,6 +17,7 @@ pub(super) const FIELDS: [&str; 14] = [
     "headers",
     "oauth",
     "auth",
+    "protocolVersion",
     "timeout",
     "enabled",
     "description",

@@ -23,7 +23,7 @@ fn problems(all: &Configuration) -> String {
 /// One line for each server.
 fn servers(all: &Configuration) -> String {
     let line = |server: &Server| {
-        let Entry { transport, timeout, enabled, description, exposure } = &server.entry;
+        let Entry { transport, greeting, timeout, enabled, description, exposure } = &server.entry;
         let how = match transport {
             Transport::Stdio(stdio) => {
                 let env: Vec<String> = stdio.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -35,7 +35,11 @@ fn servers(all: &Configuration) -> String {
                 format!("{} {headers:?} {:?}", http.url, http.authentication)
             }
         };
-        format!("{} {:?} {how} {timeout:?} {enabled} {description:?} {exposure:?}\n", server.name, server.place)
+        let greeting = if *greeting == Greeting::Auto { String::new() } else { format!(" {greeting:?}") };
+        format!(
+            "{} {:?} {how} {timeout:?} {enabled} {description:?} {exposure:?}{greeting}\n",
+            server.name, server.place
+        )
     };
     all.servers.iter().map(line).collect()
 }
@@ -392,4 +396,17 @@ fn exposures_are_those_of_the_file() {
         ["get_x", "get_y", "z"].map(|tool| exposure.of(tool)),
         [Exposure::Hidden, Exposure::Direct, Exposure::Codemode]
     );
+}
+
+#[test]
+fn how_a_server_is_greeted_is_one_of_three_words() {
+    let greeting = |said: Value| {
+        let all = read(&json!({"mcpServers": {"a": {"command": "a", "protocolVersion": said}}}));
+        all.servers.first().map(|server| server.entry.greeting).ok_or_else(|| problems(&all))
+    };
+    assert_eq!(greeting(json!("auto")), Ok(Greeting::Auto));
+    assert_eq!(greeting(json!("legacy")), Ok(Greeting::Legacy));
+    assert_eq!(greeting(json!("2026-07-28")), Ok(Greeting::Stateless));
+    let wrong = greeting(json!("2025-11-25")).unwrap_err();
+    assert!(wrong.contains("one of \"auto\", \"legacy\", \"2026-07-28\""), "{wrong}");
 }

@@ -89,7 +89,21 @@ impl Ask {
 #[derive(Debug)]
 pub(super) struct Asking(mpsc::Sender<Ask>);
 
+/// The same for as long as the client is there.
+#[derive(Debug)]
+pub(super) struct AskingWhileThere(mpsc::WeakSender<Ask>);
+
+impl AskingWhileThere {
+    pub(super) fn get(&self) -> Option<Asking> {
+        self.0.upgrade().map(Asking)
+    }
+}
+
 impl Asking {
+    pub(super) fn while_there(&self) -> AskingWhileThere {
+        AskingWhileThere(self.0.downgrade())
+    }
+
     /// The answer, unless the server does not want it any more.
     pub(super) async fn ask(&self, what: Asked, unwanted: impl Future<Output = ()>) -> Result<Value, Refusal> {
         let (answer, given) = oneshot::channel();

@@ -39,6 +39,14 @@ pub struct Identity {
     pub answers: bool,
 }
 
+impl Identity {
+    /// What a server is told that asks where the user works.
+    pub(super) fn roots(&self) -> ListRootsResult {
+        let name = self.root.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
+        ListRootsResult::new(vec![Root::new(file_uri(&self.root)).with_name(name)])
+    }
+}
+
 /// Who waits for the progress of which request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watched(Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<Progress>>>>);
@@ -118,9 +126,7 @@ impl ClientHandler for Client {
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        let root = &self.identity.root;
-        let name = root.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
-        Ok(ListRootsResult::new(vec![Root::new(file_uri(root)).with_name(name)]))
+        Ok(self.identity.roots())
     }
 
     // What a server asks of a person or a model arrives as it was sent where the transport can tell, for the types of the

@@ -47,8 +47,11 @@ impl Session {
     /// # Errors
     /// Why it gives nothing.
     pub async fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<Value, Failure> {
-        let params = GetPromptRequestParams::new(name).with_arguments(arguments);
-        let request = GetPromptRequest::new(params);
-        answer(self.peer.send_request(ClientRequest::GetPromptRequest(request)).await)
+        self.in_rounds(|known| {
+            let mut params = GetPromptRequestParams::new(name).with_arguments(arguments.clone());
+            (params.input_responses, params.request_state) = (known.responses, known.state);
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        })
+        .await
     }
 }

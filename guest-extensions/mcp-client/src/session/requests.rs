@@ -1,8 +1,12 @@
 //! What is asked of a server.
 
-use std::future::Future;
+use std::{future::Future, pin::Pin};
 
-use futures::{FutureExt as _, future::Either, pin_mut};
+use futures::{
+    FutureExt as _,
+    future::{Either, select},
+    pin_mut,
+};
 use rmcp::{
     RoleClient,
     model::{
@@ -13,7 +17,12 @@ use rmcp::{
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::{Failure, Session, answer, client::Watched};
+use super::{
+    Failure, Session, answer,
+    client::Watched,
+    rounds::{self, Wanted},
+    whole,
+};
 use crate::{http::marks, text::shown};
 
 /// The most pages of one list.
@@ -167,24 +176,38 @@ impl Session {
         Err(Failure::Strange(format!("its list of tools has more than {MAX_PAGES} pages")))
     }
 
-    /// Calls a tool: sends the request, and gives what is under way. It is sent once, whatever happens.
+    /// Calls a tool: sends the request, and gives what is under way. It is sent once, whatever happens, unless the server
+    /// wants to know more and to be asked again with that.
     ///
     /// # Errors
     /// Why it could not be sent.
-    pub async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Running, Failure> {
+    pub async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Running<'_>, Failure> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let sent = self.send(params.clone()).await?;
+        Ok(Running { session: self, params, sent })
+    }
+
+    async fn send(&self, params: CallToolRequestParams) -> Result<Sent, Failure> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(Failure::of_request)?;
         let progress = self.watched.watch(&handle.progress_token);
         let token = Forget { watched: self.watched.clone(), token: handle.progress_token.clone() };
-        Ok(Running { handle, progress, _forget: token })
+        Ok(Sent { handle, progress, _forget: token })
     }
 }
 
-/// A request under way.
+/// A call under way.
 #[derive(Debug)]
-pub struct Running {
+pub struct Running<'a> {
+    session: &'a Session,
+    params: CallToolRequestParams,
+    sent: Sent,
+}
+
+/// One round of it.
+#[derive(Debug)]
+struct Sent {
     handle: RequestHandle<RoleClient>,
     progress: mpsc::Receiver<Progress>,
     _forget: Forget,
@@ -203,19 +226,47 @@ impl Drop for Forget {
     }
 }
 
-impl Running {
+impl Running<'_> {
     /// Waits for the answer. `patience` makes the time that may go by without an answer or progress; `unwanted` ends when
     /// nobody wants the answer any more. In both cases the server is told.
     ///
     /// # Errors
     /// Why there is no answer.
     pub async fn answer<P: Future<Output = ()>>(
-        mut self,
+        self,
         mut patience: impl FnMut() -> P,
         unwanted: impl Future<Output = ()>,
         mut on_progress: impl FnMut(Progress),
     ) -> Result<Value, Failure> {
+        let Self { session, mut params, mut sent } = self;
         pin_mut!(unwanted);
+        for _ in 0..rounds::MOST {
+            let answer = sent.answer(&mut patience, unwanted.as_mut(), &mut on_progress).await?;
+            let Some(wanted) = Wanted::read(&answer) else { return Ok(answer) };
+            let known = {
+                let (found, late) = (session.find_out(wanted), patience());
+                pin_mut!(found, late);
+                match select(found, select(unwanted.as_mut(), late)).await {
+                    Either::Left((known, _)) => known?,
+                    Either::Right((Either::Left(_), _)) => return Err(Failure::Cancelled),
+                    Either::Right((Either::Right(_), _)) => return Err(Failure::Timeout),
+                }
+            };
+            (params.input_responses, params.request_state) = (known.responses, known.state);
+            sent = session.send(params.clone()).await?;
+        }
+        Err(rounds::too_many())
+    }
+}
+
+impl Sent {
+    /// Waits for the answer of this round.
+    async fn answer<P: Future<Output = ()>>(
+        mut self,
+        patience: &mut impl FnMut() -> P,
+        mut unwanted: Pin<&mut impl Future<Output = ()>>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Value, Failure> {
         let mut is_watched = true;
         let ended = loop {
             let step = {
@@ -228,15 +279,15 @@ impl Running {
                     }
                 };
                 pin_mut!(progress);
-                let ending = futures::future::select(unwanted.as_mut(), time).map(|which| match which {
+                let ending = select(unwanted.as_mut(), time).map(|which| match which {
                     Either::Left(_) => Failure::Cancelled,
                     Either::Right(_) => Failure::Timeout,
                 });
-                let stirring = futures::future::select(progress, ending);
+                let stirring = select(progress, ending);
                 // The answer first: it counts, though it comes with the last moment.
-                match futures::future::select(&mut self.handle.rx, stirring).await {
+                match select(&mut self.handle.rx, stirring).await {
                     Either::Left((received, _)) => {
-                        return answer(received.unwrap_or(Err(rmcp::ServiceError::TransportClosed)));
+                        return whole(received.unwrap_or(Err(rmcp::ServiceError::TransportClosed)));
                     }
                     Either::Right((Either::Left((step, _)), _)) => step.map_or(Step::Unwatched, Step::Progress),
                     Either::Right((Either::Right((failure, _)), _)) => Step::Ended(failure),

@@ -62,8 +62,11 @@ impl Session {
     /// # Errors
     /// Why it can not be read.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Value>, Failure> {
-        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
-        let asked = self.peer.send_request(ClientRequest::ReadResourceRequest(request)).await;
-        Ok(page(answer(asked)?, "contents")?.items)
+        let answer = self.in_rounds(|known| {
+            let mut params = ReadResourceRequestParams::new(uri);
+            (params.input_responses, params.request_state) = (known.responses, known.state);
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        });
+        Ok(page(answer.await?, "contents")?.items)
     }
 }

@@ -413,3 +413,123 @@ async fn pages_to_visit_first_are_known_and_prompts_are_listed_and_given() {
     };
     tokio::join!(ask, play);
 }
+
+/// A connection without a session, whose client answers what it is asked if `answers`.
+async fn stateless(answers: bool) -> (Session, Server) {
+    let (wire, mut server, teller, _told) = pair();
+    let hello = async {
+        let (id, _) = server.asked("server/discover").await;
+        let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "prompts": {}},
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private"});
+        server.answer(&id, found).await;
+    };
+    let opening = Session::open_in(Era::Stateless, wire, Identity { answers, ..identity() }, teller);
+    let (session, ()) = tokio::join!(opening, hello);
+    (session.expect("a connection"), server)
+}
+
+fn wanted(requests: Value, state: Option<&str>) -> Value {
+    let mut wanted = json!({"resultType": "input_required"});
+    if requests != json!({}) {
+        wanted["inputRequests"] = requests;
+    }
+    if let Some(state) = state {
+        wanted["requestState"] = json!(state);
+    }
+    wanted
+}
+
+/// What a round adds to a request.
+fn added(params: &Value) -> (Value, Value) {
+    (params["inputResponses"].clone(), params["requestState"].clone())
+}
+
+#[tokio::test]
+async fn a_server_that_wants_to_know_more_is_asked_again_with_that_and_with_what_it_wants_back() {
+    let (session, mut server) = stateless(true).await;
+    let play = async {
+        let (id, params) = server.asked("tools/call").await;
+        assert_eq!(added(&params), (Value::Null, Value::Null));
+        let form =
+            json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {"z": {"type": "string"}}}});
+        let requests =
+            json!({"who": {"method": "elicitation/create", "params": form}, "where": {"method": "roots/list"}});
+        server.answer(&id, wanted(requests, Some("s1"))).await;
+        let (again, params) = server.asked("tools/call").await;
+        assert_ne!(id, again, "it is a request of its own");
+        assert_eq!(params["arguments"], json!({"x": 1}));
+        let roots = json!({"roots": [{"uri": "file:///home/me/a%20b", "name": "a b"}]});
+        let (responses, state) = added(&params);
+        assert_eq!(state, "s1");
+        assert_eq!(responses, json!({"who": {"action": "accept", "content": {"z": "me"}}, "where": roots}));
+        // Nothing but what it wants back, and then nothing of the rounds before.
+        server.answer(&again, wanted(json!({}), Some("s2"))).await;
+        let (id, params) = server.asked("tools/call").await;
+        assert_eq!(added(&params), (Value::Null, json!("s2")));
+        server.answer(&id, wanted(json!({"where": {"method": "roots/list"}}), None)).await;
+        let (id, params) = server.asked("tools/call").await;
+        assert_eq!(added(&params), (json!({"where": roots}), Value::Null));
+        server.answer(&id, json!({"content": [], "resultType": "complete"})).await;
+        let (id, params) = server.asked("prompts/get").await;
+        assert_eq!(added(&params), (Value::Null, Value::Null));
+        server.answer(&id, wanted(json!({}), Some("p"))).await;
+        let (id, params) = server.asked("prompts/get").await;
+        assert_eq!(added(&params), (Value::Null, json!("p")));
+        server.answer(&id, json!({"messages": [], "resultType": "complete"})).await;
+    };
+    let answer = async {
+        let ask = session.asked().await.expect("a question");
+        assert!(matches!(&ask.what, Asked::Elicit(params) if params["message"] == "Who?"), "{:?}", ask.what);
+        ask.answer_with(std::future::ready(Ok(json!({"action": "accept", "content": {"z": "me"}})))).await;
+    };
+    let ask = async {
+        let running = session.call("a", object(&json!({"x": 1}))).await.expect("sent");
+        let given = running.answer(forever, forever(), |_| {}).await.expect("a result");
+        assert_eq!(given["content"], json!([]));
+        assert_eq!(session.prompt("p", object(&json!({}))).await.expect("a prompt")["messages"], json!([]));
+    };
+    tokio::join!(ask, answer, play);
+}
+
+#[tokio::test]
+async fn rounds_end_and_what_nobody_can_answer_is_said() {
+    let (session, mut server) = stateless(false).await;
+    let failure = async |session: &Session| {
+        let running = session.call("a", object(&json!({}))).await.expect("sent");
+        running.answer(forever, forever(), |_| {}).await.expect_err("no result").to_string()
+    };
+    let endless = async {
+        for _ in 0..rounds::MOST {
+            let (id, _) = server.asked("tools/call").await;
+            server.answer(&id, wanted(json!({}), Some("again"))).await;
+        }
+    };
+    let (said, ()) = tokio::join!(failure(&session), endless);
+    assert_eq!(said, "it wants to know more, 10 times in a row, and does not answer");
+    for (requests, expected) in [
+        (
+            json!({"x": {"method": "elicitation/create", "params": {"message": "Who?",
+            "requestedSchema": {"type": "object", "properties": {}}}}}),
+            "elicitation/create answered first, and there is nobody to ask",
+        ),
+        (
+            json!({"x": {"method": "files/delete", "params": {}}}),
+            "\"files/delete\" answered first, which is nothing here",
+        ),
+        (json!({}), "does not say what"),
+    ] {
+        let want = async {
+            let (id, _) = server.asked("tools/call").await;
+            server.answer(&id, wanted(requests, None)).await;
+        };
+        let (said, ()) = tokio::join!(failure(&session), want);
+        assert!(said.contains(expected), "{said}");
+    }
+    // Not for a list.
+    let want = async {
+        let (id, _) = server.asked("tools/list").await;
+        server.answer(&id, wanted(json!({}), Some("s"))).await;
+    };
+    let (tools, ()) = tokio::join!(session.tools(), want);
+    assert!(tools.expect_err("no list").to_string().contains("not for this"));
+}
