@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     Client, ClientBuilder, Method, StatusCode, Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
     redirect::Policy,
 };
 use tokio::{
@@ -28,6 +28,7 @@ use crate::{
     audit::{Uses, Verdict},
     call::{Caller, Use, check_length},
     imports::secrets,
+    redaction,
     state::{GrantedSecret, PluginContext},
 };
 use reach::{OutOfReach, Reach, Resolver};
@@ -232,8 +233,8 @@ impl SendBody {
 }
 
 impl Hop {
-    /// RFC 9110, 15.4: 303 always becomes GET, 301 and 302 do for POST, 307 and 308 keep method and body. What
-    /// identifies the user is not sent to another origin.
+    /// RFC 9110, 15.4: 303 always becomes GET, 301 and 302 do for POST, 307 and 308 keep method and body. Another
+    /// origin gets only headers that say nothing of who asks.
     /// Gives the body to send on.
     fn after_redirect(
         &mut self,
@@ -254,13 +255,17 @@ impl Hop {
             })?
         };
         if from.origin() != to.origin() {
-            let private = ["authorization", "cookie", "proxy-authorization"];
-            self.headers.retain(|(name, value)| {
-                !private.contains(&name.to_ascii_lowercase().as_str()) && !value.contains("{{secret:")
-            });
+            self.headers.retain(|(name, value)| is_for_anybody(name) && !value.contains("{{secret:"));
         }
         Ok(body)
     }
+}
+
+/// Whether a header says what is asked for, and nothing of who asks: keys come in headers of any name.
+fn is_for_anybody(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let known = ["accept", "accept-encoding", "accept-language", "cache-control", "pragma", "range", "user-agent"];
+    known.contains(&name.as_str()) || name.starts_with("content-") || name.starts_with("if-")
 }
 
 pub(crate) fn parse(given: &str) -> Result<Url, Error> {
@@ -382,6 +387,11 @@ async fn headers(plugin: &Caller, origin: &Origin, given: &[(String, String)]) -
             return Err(bad("is the host's to set"));
         }
         let value = fill_in(plugin, origin, value).await?;
+        if parsed == AUTHORIZATION
+            && let Some(credential) = redaction::credential(&value)
+        {
+            plugin.sends_credential(credential);
+        }
         // The value may hold a secret: it is not shown, and marked so that no log shows it.
         let mut parsed_value = HeaderValue::from_str(&value).map_err(|_| bad("has a value that can not be sent"))?;
         parsed_value.set_sensitive(true);

@@ -40,6 +40,7 @@ mod plugin_host;
 mod pre_init;
 mod processes;
 mod provider_plugin;
+mod redaction;
 mod scripts;
 mod seen;
 mod state;

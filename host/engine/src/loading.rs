@@ -478,6 +478,7 @@ impl PluginHost {
             user_origins: RwLock::default(),
             secrets: RwLock::default(),
             used_secrets: RwLock::default(),
+            sent_credentials: RwLock::default(),
         })
     }
 }

@@ -41,6 +41,7 @@ use crate::{
     output_lines::{Allowance, MAX_LINE, OutputLines},
     permits::Permits,
     processes::Confinement,
+    redaction::{self, SentCredentials},
     scripts::{ScriptEngine, SourceFile},
     trap::limit_error,
     wishes::Wishes,
@@ -193,6 +194,8 @@ pub(crate) struct PluginContext {
     pub(crate) secrets: RwLock<HashMap<String, GrantedSecret>>,
     /// Secrets of the user's that it has used: they are taken out of what it says.
     pub(crate) used_secrets: RwLock<HashMap<String, Secret>>,
+    /// What it has sent in headers to say who asks, wherever it has it from: taken out as well.
+    pub(crate) sent_credentials: RwLock<SentCredentials>,
 }
 
 /// Stands for a command that is under way.
@@ -330,21 +333,25 @@ impl PluginContext {
     /// A text from outside without the secrets this plugin may use, which a server may have sent back.
     pub(crate) fn redacted(&self, text: &str) -> String {
         let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
-        let mut text = text.to_owned();
         let used = self.used_secrets.read().unwrap_or_else(PoisonError::into_inner);
-        for value in secrets.values().map(|secret| &secret.value).chain(used.values()).map(Secret::reveal) {
-            // Shorter ones would blot out words that have nothing to do with them.
-            if value.len() >= 6 && text.contains(value) {
-                text = text.replace(value, "[secret]");
-            }
-        }
-        text
+        let sent = self.sent_credentials.read().unwrap_or_else(PoisonError::into_inner);
+        let all = secrets.values().map(|secret| &secret.value).chain(used.values()).chain(sent.iter());
+        all.map(Secret::reveal).fold(text.to_owned(), redaction::without)
     }
 
     /// Takes secrets out of what it says that another one has used.
     pub(crate) fn know_secrets_of(&self, other: &Self) {
         let known = other.used_secrets.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.used_secrets.write().unwrap_or_else(PoisonError::into_inner).extend(known);
+        let sent = other.sent_credentials.read().unwrap_or_else(PoisonError::into_inner);
+        self.sent_credentials.write().unwrap_or_else(PoisonError::into_inner).extend(&sent);
+    }
+
+    /// A credential that goes with a request. From here on it is taken out of what the plugin says.
+    pub(crate) fn sends_credential(&self, value: &str) {
+        if !self.sent_credentials.read().unwrap_or_else(PoisonError::into_inner).has(value) {
+            self.sent_credentials.write().unwrap_or_else(PoisonError::into_inner).add(value);
+        }
     }
 
     /// An error whose text may hold what a server said, without the secrets it may have sent back.
@@ -390,6 +397,7 @@ impl PluginContext {
     fn knows_no_secret(&self) -> bool {
         self.used_secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
             && self.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && self.sent_credentials.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Takes the secrets out of texts and data that a call gives.

@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     io::Write as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -165,8 +166,11 @@ fn lock_file(folder: &Path, key: &str) -> Result<fs::File, Error> {
     if !path.exists() && all_files(&locks).len() >= MAX_KEYS {
         return Err(Error::InvalidArguments(format!("the plugin's store holds at most {MAX_KEYS} locks")));
     }
-    fs::create_dir_all(path.parent().unwrap_or(&locks)).map_err(|error| failed(&error))?;
-    fs::File::options().write(true).create(true).truncate(false).open(path).map_err(|error| failed(&error))
+    // Nobody else may hold it up.
+    let folder = path.parent().unwrap_or(&locks);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed(&error))?;
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(|error| failed(&error))
 }
 
 /// Waits for a lock. Whoever drops this has not got it. The system knows no way to wait for it that could be given up, so it
