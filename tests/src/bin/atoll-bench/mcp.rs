@@ -196,7 +196,9 @@ fn sdk(peer: &Path, count: usize) -> anyhow::Result<Option<f64>> {
 fn at_once(place: &Place, quick: bool) -> anyhow::Result<Figure> {
     let home = place.home(&Place::many(5), None)?;
     let runs = if quick { 2 } else { 7 };
-    let script = "await Promise.all([0, 1, 2, 3, 4].map((at) => tools[`mcp__s${at}__echo`]({value: 'x'})));
+    // More than a script has at once if it does not say so.
+    let script = "// @options: {\"max_parallel_calls\": 256}
+        await Promise.all([0, 1, 2, 3, 4].map((at) => tools[`mcp__s${at}__echo`]({value: 'x'})));
         const began = Date.now(), calls = [];
         for (let at = 0; at < 200; at++) calls.push(tools[`mcp__s${at % 5}__slow`]({ms: 100}));
         await Promise.all(calls);
