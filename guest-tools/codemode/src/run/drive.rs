@@ -45,6 +45,26 @@ impl Wake for Woken {
     }
 }
 
+/// Carries on with calls. Gives whether one of them is over.
+fn advance(
+    asked: &mut FuturesUnordered<LocalBoxFuture<'static, ()>>,
+    context: &mut Context<'_>,
+    woken: &Woken,
+) -> bool {
+    let mut went_on = false;
+    for _ in 0..AT_ONCE {
+        woken.woken.store(false, Relaxed);
+        while let Poll::Ready(Some(())) = asked.poll_next_unpin(context) {
+            went_on = true;
+        }
+        // When it has looked at each, it asks to be asked again, though there may be nothing left to do.
+        if !woken.woken.load(Relaxed) {
+            break;
+        }
+    }
+    went_on
+}
+
 /// Drives the engine, the calls and the timers, until the script is over.
 pub(super) async fn drive(
     realm: &Realm,
@@ -63,6 +83,9 @@ pub(super) async fn drive(
         let mut at_once = 0;
         let polled = loop {
             let context = &mut inner;
+            // First what the host has brought, so that the script goes on with all of it at once.
+            advance(&mut asked, context, &woken);
+            let is_busy = woken.woken.swap(false, Relaxed);
             let begun = host::monotonic();
             run.computing_since.set(Some(begun));
             let polled = script.as_mut().poll(context);
@@ -72,21 +95,24 @@ pub(super) async fn drive(
             if polled.is_ready() {
                 break polled;
             }
-            asked.extend(run.fresh.take());
+            let mut goes_on = is_busy || woken.woken.load(Relaxed);
+            let fresh = run.fresh.take();
             let mut went_on = false;
-            while let Poll::Ready(Some(())) = asked.poll_next_unpin(context) {
-                went_on = true;
+            if !fresh.is_empty() {
+                asked.extend(fresh);
+                went_on = advance(&mut asked, context, &woken);
+                goes_on |= woken.woken.load(Relaxed);
             }
-            let now = host::monotonic();
             let was_over = ending.is_over();
             run.look_at_limits(now);
             went_on |= !was_over && ending.is_over();
             went_on |= run.sleeps.borrow_mut().wake(now);
             run.show(now);
             at_once += 1;
-            if went_on || (at_once <= AT_ONCE && woken.woken.swap(false, Relaxed)) {
+            if went_on || (goes_on && at_once <= AT_ONCE) {
                 continue;
             }
+            woken.woken.store(goes_on, Relaxed);
             let due = run.sleeps.borrow().next().into_iter().chain(run.deadline()).chain(run.has_to_show()).min();
             if alarm.as_ref().map(|(due, _)| *due) != due {
                 alarm = due.map(|due| {
