@@ -160,7 +160,7 @@ fn a_model_is_asked_for_a_server_if_the_person_allows_it() {
 #[test]
 fn time_in_which_a_person_is_asked_is_not_the_servers() {
     let options = ["--more"];
-    let place = Place::with(&json!({"peer": {"command": crate::common::mcp::peer(), "args": options, "timeout": 1}}));
+    let place = Place::with(&json!({"peer": {"command": crate::common::mcp::peer(), "args": options, "timeout": 4}}));
     let mut at = at_terminal(
         &place,
         "elicitation/create",
@@ -168,7 +168,7 @@ fn time_in_which_a_person_is_asked_is_not_the_servers() {
     );
     at.wait_for("1. Agree");
     // Longer than the server may be silent. Were it to count, the dialog would be gone by then.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(std::time::Duration::from_secs(6));
     at.press("1\n");
     assert_eq!(answered(at), json!({"action": "accept", "content": {}}));
 }
