@@ -126,6 +126,49 @@ fn a_list_connects_and_is_a_check() {
 }
 
 #[test]
+fn what_is_wrong_in_the_files_fails_both_checks() {
+    let sandbox = Sandbox::new();
+    let files: [(&[u8], &str); 4] = [
+        (b"{\"mcpServers\": {\"a\": {\"command\": 1}}}", "server \"a\""),
+        (b"{\"mcpServers\": {\"a\": ", "this is no JSON"),
+        (b"{\"mcpServers\": {\"a\": {\"command\": \"\xff\"}}}", "UTF-8"),
+        (b"{\"servers\": {\"a\": {\"command\": \"x\"}}}", "VS Code"),
+    ];
+    for (text, says) in files {
+        sandbox.home_file("mcp.json", text);
+        for check in ["list", "test"] {
+            let run = sandbox.mcp(&[check]).code(1);
+            assert!(run.stdout.contains("Left out: ") && run.stdout.contains(says), "{check}: {run:#?}");
+            assert!(run.stdout.contains("mcp.json") && run.stderr.contains("an entry is wrong"), "{check}: {run:#?}");
+        }
+        let tried = sandbox.mcp(&["test", "--json"]).code(1).json();
+        assert_eq!(tried[0]["ok"], false, "{tried:#}");
+        let run = sandbox.mcp(&["test", "a"]).code(1);
+        assert!(run.stderr.contains(says), "{run:#?}");
+    }
+    // One that is asked for by its name is no worse for another.
+    let place = Place::with(&json!({"peer": {"command": peer()}, "wrong": {"command": 1}}));
+    place.sandbox.mcp(&["test", "peer"]).ok();
+    place.sandbox.mcp(&["test"]).code(1);
+    sandbox.home_file("mcp.json", "{}");
+    assert!(sandbox.mcp(&["test"]).ok().stdout.contains("no MCP servers"));
+}
+
+#[test]
+fn a_server_of_the_projects_file_can_be_meant_when_one_signs_in_and_out() {
+    let place = Place::with(&json!({"far": {"url": "http://127.0.0.1:1/mcp"}}));
+    for command in ["login", "logout"] {
+        let run = place.sandbox.mcp(&[command, "-l", "far"]).code(1);
+        assert!(run.one_line().contains("leave out -l"), "{run:#?}");
+    }
+    place
+        .sandbox
+        .file(".atoll/mcp.json", json!({"mcpServers": {"far": {"url": "http://127.0.0.1:1/other"}}}).to_string());
+    let run = place.atoll().args(["-a", "mcp", "logout", "far", "-l"]).run().ok();
+    assert!(run.stdout.contains("You were not signed in to far."), "{run:#?}");
+}
+
+#[test]
 fn a_test_says_what_each_step_took_and_fails_with_the_server() {
     let place = Place::with(&json!({
         "peer": {"command": peer(), "args": ["--pid", "pids"]},
@@ -197,4 +240,53 @@ fn servers_of_other_programs_are_shown_and_then_taken_over() {
     assert_eq!(sandbox.mcp_json()["mcpServers"]["else"], json!({"command": "e"}));
     let run = sandbox.mcp(&["import", "--from", "windsurf"]).code(1);
     assert!(run.one_line().contains("mcp_config.json"), "{run:#?}");
+}
+
+#[test]
+fn values_that_are_taken_over_stand_for_what_they_stood_for_and_none_becomes_a_command() {
+    let sandbox = Sandbox::new();
+    let env = json!({"P": "pa$$w0rd", "Q": "ab$cd", "R": "!touch pwned", "S": "x-${OUTSIDE}", "T": "${NOT_THERE:-of its own}"});
+    sandbox.file(".mcp.json", json!({"mcpServers": {"a": {"command": peer(), "env": env}}}).to_string());
+    sandbox.mcp(&["import", "--from", "claude-code", "--yes"]).ok();
+    let variable = |name: &str| {
+        let atoll = sandbox.atoll().env("cd", "something else").env("OUTSIDE", "ab");
+        let arguments = json!({"name": name}).to_string();
+        atoll.args(["tool", "call", "mcp__a__variable", &arguments]).run().ok().stdout.trim_end().to_owned()
+    };
+    let got = ["P", "Q", "R", "S", "T"].map(variable);
+    assert_eq!(got, ["pa$$w0rd", "ab$cd", "!touch pwned", "x-ab", "of its own"]);
+    assert!(!sandbox.work().join("pwned").exists());
+}
+
+#[test]
+fn servers_that_claude_code_keeps_for_a_folder_are_taken_over_in_that_folder() {
+    let sandbox = Sandbox::new();
+    let local = json!({"here": {"command": "h"}, "both": {"command": "local"}});
+    let projects = json!({sandbox.work().display().to_string(): {"mcpServers": local}, "/elsewhere": {"mcpServers": {"there": {"command": "t"}}}});
+    let all = json!({"projects": projects, "mcpServers": {"both": {"command": "everywhere"}}});
+    std::fs::write(sandbox.user_home().join(".claude.json"), all.to_string()).unwrap();
+    sandbox.mcp(&["import", "--yes"]).ok();
+    assert_eq!(sandbox.mcp_json(), json!({"mcpServers": local}));
+    // A file of its that is about other things is no error beside one that has servers.
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.user_home().join(".claude.json"), "{\"numStartups\": 1}").unwrap();
+    let run = sandbox.mcp(&["import", "--from", "claude-code"]).code(1);
+    assert!(run.one_line().contains("there are no servers of claude-code"), "{run:#?}");
+    sandbox.file(".mcp.json", r#"{"mcpServers": {"shared": {"command": "s"}}}"#);
+    let run = sandbox.mcp(&["import", "--from", "claude-code", "--yes"]).ok();
+    assert!(!run.stdout.contains("left out"), "{run:#?}");
+    assert_eq!(sandbox.mcp_json(), json!({"mcpServers": {"shared": {"command": "s"}}}));
+}
+
+#[test]
+fn what_is_to_be_taken_over_is_shown_without_keys() {
+    let sandbox = Sandbox::new();
+    let servers = json!({
+        "far": {"url": "https://x.example/mcp?api_key=very-secret", "oauth": {"clientId": "me", "clientSecret": "very-secret"}},
+        "near": {"command": "x", "args": ["--token", "very-secret", "--api-key=very-secret", "sk-very-secret-0123"]},
+    });
+    sandbox.file(".mcp.json", json!({"mcpServers": servers}).to_string());
+    let run = sandbox.mcp(&["import"]).ok();
+    assert!(!run.stdout.contains("secret"), "{run:#?}");
+    assert!(run.stdout.contains("https://x.example/mcp?api_key=…") && run.stdout.contains("--token"), "{run:#?}");
 }

@@ -80,6 +80,46 @@ fn commands_are_found_in_code_blocks_only() {
     assert_eq!(found, [vec!["-p", "a | b"], vec!["demo"], vec!["-p", "y"]]);
 }
 
+/// A program in place of `npx`: the server that the README has started, as far as the README asks it.
+const NPX: &str = r#"#!/bin/sh
+[ "$*" = "-y @modelcontextprotocol/server-memory" ] || exit 9
+while IFS= read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  case $line in
+  *'"method":"initialize"'*)
+    result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"memory","version":"1"}}' ;;
+  *'"method":"tools/list"'*)
+    result='{"tools":[{"name":"read_graph","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+  *'"method":"tools/call"'*) result='{"content":[{"type":"text","text":"{\\"entities\\":[]}"}]}' ;;
+  *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+#[test]
+fn the_section_on_mcp_servers_works_as_it_is_pasted_in_a_fresh_home() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let readme = fs::read_to_string(workspace_root().join("README.md")).unwrap();
+    let (_, section) = readme.split_once("\n## Bring your MCP servers\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let sandbox = Sandbox::new();
+    // Makes the folder in which the program is found, beside which `npx` is.
+    sandbox.shell("true").ok();
+    let npx = sandbox.root().join("bin/npx");
+    fs::write(&npx, NPX).unwrap();
+    fs::set_permissions(&npx, fs::Permissions::from_mode(0o755)).unwrap();
+    let blocks = section.split("```sh\n").skip(1).map(|block| block.split_once("```").unwrap().0);
+    let lines: Vec<&str> = blocks.flat_map(str::lines).collect();
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    let ran: Vec<_> = lines.iter().map(|line| sandbox.shell(line).ok()).collect();
+    assert!(ran[0].stdout.starts_with("No other program has MCP servers here"), "{:#?}", ran[0]);
+    assert!(ran[2].stdout.starts_with("memory: connected in ") && ran[2].stdout.contains("read_graph answered in"));
+    assert!(ran[3].stdout.starts_with("memory  connected, 1 tool"), "{:#?}", ran[3]);
+    assert_eq!(ran[4].stdout.trim_end(), "{\"entities\":[]}");
+    assert!(ran.iter().all(|run| run.stderr.is_empty()), "{ran:#?}");
+}
+
 /// The text of the first code block of a language behind a place.
 fn block<'a>(text: &'a str, language: &str) -> &'a str {
     let (_, rest) = text.split_once(&format!("```{language}\n")).unwrap();

@@ -39,7 +39,7 @@ pub fn digest(entry: &Entry) -> String {
     let what = match &entry.transport {
         Transport::Stdio(stdio) => {
             let env: Vec<String> = stdio.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            json!(["stdio", stdio.program, stdio.arguments, env, stdio.cwd])
+            json!(["stdio", stdio.program, stdio.arguments, env, stdio.cwd, stdio.inherits])
         }
         Transport::Http(http) => {
             let headers: Vec<String> = http.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();

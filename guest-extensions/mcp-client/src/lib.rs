@@ -10,6 +10,7 @@ pub mod cache;
 pub mod commands;
 pub mod config;
 pub mod elicitation;
+pub mod environment;
 pub mod exposure;
 pub mod http;
 pub mod mentions;

@@ -148,6 +148,39 @@ fn bytes(data: &str) -> Option<Vec<u8>> {
     standard.decode(plain).or_else(|_| base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(plain)).ok()
 }
 
+/// How much of a result's text a model gets, in bytes: half of it from the beginning and half from the end.
+pub const MAX_TEXT: usize = 20 * 1024;
+
+/// The longest first piece that the host may leave as it is, beside what it counts, in bytes.
+const MAX_HEADING: usize = 2_000;
+
+/// How many characters of these texts, one below the other, are at most [`MAX_TEXT`] bytes: as many from the beginning as from
+/// the end. The host counts characters, and takes a short first piece for a heading.
+pub fn most_characters(texts: &[&str]) -> u32 {
+    let whole = texts.join("\n");
+    if whole.len() <= MAX_TEXT {
+        return u32::try_from(MAX_TEXT).unwrap_or(u32::MAX);
+    }
+    let (heading, rest) = match texts {
+        [first, rest @ ..] if first.len() <= MAX_HEADING => (first.len(), rest.join("\n")),
+        _ => (0, String::new()),
+    };
+    let most = (MAX_TEXT - heading) / 2;
+    let fitting = |characters: &mut dyn Iterator<Item = char>| {
+        let mut bytes = 0;
+        let within = |c: &char| {
+            bytes += c.len_utf8();
+            bytes <= most
+        };
+        characters.take_while(within).count()
+    };
+    let mut half = fitting(&mut whole.chars()).min(fitting(&mut whole.chars().rev()));
+    if heading > 0 && rest.len() > 2 * most {
+        half = half.min(fitting(&mut rest.chars()));
+    }
+    u32::try_from(2 * half).unwrap_or(u32::MAX)
+}
+
 /// The schema of what scripts get of a tool that says what its structured content is.
 pub fn whole_schema(output_schema: Option<&Map<String, Value>>) -> Value {
     let mut schema = json!({
@@ -267,7 +300,30 @@ mod tests {
         assert_eq!(whole_schema(None)["properties"]["structuredContent"], json!({}));
     }
 
+    #[test]
+    fn what_a_model_gets_of_a_long_text_is_counted_in_bytes() {
+        let most = |texts: &[&str]| most_characters(texts) as usize;
+        assert_eq!(most(&[&"x".repeat(20_480)]), 20_480);
+        assert_eq!(most(&[&"x".repeat(100_000)]), 20_480);
+        assert_eq!(most(&[&"\u{fc}".repeat(10_240)]), 20_480, "it is all there");
+        assert_eq!(most(&[&"\u{fc}".repeat(10_241)]), 10_240);
+        assert_eq!(most(&["x", &"\u{1f600}".repeat(30_000), "\u{fc}"]), 5_118, "the heading counts, too");
+        assert_eq!(most(&[]), 20_480);
+    }
+
     proptest! {
+        #[test]
+        fn the_ends_of_a_long_text_are_no_more_than_it_may_have(unit in "\\PC{1,3}", plain in 0_usize..30_000, many in 0_usize..30_000) {
+            let text = format!("{}{}", "x".repeat(plain), unit.repeat(many));
+            let half = most_characters(&[&text]) as usize / 2;
+            let bytes = |characters: &mut dyn Iterator<Item = char>| characters.take(half).map(char::len_utf8).sum::<usize>();
+            if text.chars().count() > 2 * half {
+                prop_assert!(bytes(&mut text.chars()) <= MAX_TEXT / 2 && bytes(&mut text.chars().rev()) <= MAX_TEXT / 2);
+            } else {
+                prop_assert!(text.len() <= MAX_TEXT);
+            }
+        }
+
         #[test]
         fn whatever_a_server_gives_there_is_something_to_read(
             kind in "text|image|audio|resource|resource_link|x", data in any::<String>(), mime in any::<String>(), is_error: bool,

@@ -9,6 +9,7 @@
 pub mod access;
 mod asking;
 pub mod drive;
+mod environment;
 mod http;
 pub mod net;
 pub mod person;

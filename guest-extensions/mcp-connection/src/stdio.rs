@@ -13,6 +13,7 @@ use futures::{
 };
 
 use crate::{
+    environment::inherited,
     server::Surroundings,
     values::{about, value},
 };
@@ -63,12 +64,17 @@ impl Program {
             let value = value(template, &around.file).await;
             env.push((name.clone(), value.map_err(|error| about(error, &format!("env.{name}")))?));
         }
+        if !stdio.inherits {
+            let passed = inherited().await?;
+            let others = passed.iter().filter(|(name, _)| !stdio.env.iter().any(|(own, _)| own == name));
+            env.extend(others.cloned());
+        }
         let child = process::spawn(process::Command {
             program,
             arguments,
             cwd: stdio.cwd.as_deref().map(|cwd| expanded(cwd, home)),
             env,
-            clear_env: false,
+            clear_env: !stdio.inherits,
             stdin: process::Input::Piped,
             output: process::Output::Separate,
             // What it leaves behind with its output open is not waited for.

@@ -1,7 +1,10 @@
 //! `mcp.json`: the user's, and that of a trusted project.
 
-use atoll_mcp_client::config::{Configuration, Document, Place, edit};
-use atoll_plugin::{Error, config};
+use atoll_mcp_client::config::{self as client, Configuration, Document, edit};
+use atoll_plugin::{
+    Error,
+    config::{self, Place},
+};
 
 /// The file's name.
 pub(crate) const FILE: &str = "mcp.json";
@@ -26,14 +29,14 @@ impl Files {
             .all
             .iter()
             .filter(|document| document.trusted)
-            .map(|document| Document { place: place(document.place), path: &document.path, text: &document.text })
+            .map(|document| Document { place: of_file(document.place), path: &document.path, text: &document.text })
             .collect();
         Configuration::read(&documents)
     }
 
     /// The one in a place, if it is there.
     fn at(&self, place: Place) -> Option<&config::Document> {
-        self.all.iter().find(|document| self::place(document.place) == place)
+        self.all.iter().find(|document| document.place == place)
     }
 
     /// The text of the one in a place, to be changed.
@@ -63,17 +66,13 @@ impl Files {
     /// Why it can not be written; `stale` if somebody else has changed it.
     pub(crate) async fn write(&self, place: Place, text: String) -> Result<String, Error> {
         let version = self.at(place).map(|document| document.version.clone());
-        let to = match place {
-            Place::User => config::Place::User,
-            Place::Project => config::Place::Project,
-        };
-        Ok(config::write(FILE.to_owned(), to, text, version).await?.path)
+        Ok(config::write(FILE.to_owned(), place, text, version).await?.path)
     }
 }
 
-fn place(place: config::Place) -> Place {
+fn of_file(place: Place) -> client::Place {
     match place {
-        config::Place::User => Place::User,
-        config::Place::Project => Place::Project,
+        Place::User => client::Place::User,
+        Place::Project => client::Place::Project,
     }
 }

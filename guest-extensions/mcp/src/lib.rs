@@ -26,7 +26,7 @@ use atoll_mcp_client::{
     config::{Configuration, Severity},
     exposure::Exposure,
     mentions::mentioned,
-    result::shape,
+    result::{most_characters, shape},
     session::{Identity, Progress},
 };
 use atoll_mcp_connection::{
@@ -54,8 +54,6 @@ use prompts::Prompts;
 use registered::Registered;
 use telling::{Telling, activate};
 
-/// How much of a result's text a model gets, in characters; the whole is in a file.
-const MAX_TEXT: u32 = 20 * 1024;
 /// How long the first prompt waits for servers whose tools are declared.
 const FIRST_WAIT_MS: u64 = 10_000;
 /// How long a call that may need servers waits for them. A handler that takes longer than it may blocks the call.
@@ -90,10 +88,7 @@ impl Extension for Mcp {
         // A file that can not be read must not keep away what repairs it.
         let configuration = match Files::read().await {
             Ok(files) => files.configuration(),
-            Err(error) => {
-                say(log::Level::Warn, &error.message());
-                Configuration::default()
-            }
+            Err(error) => Configuration::unreadable(error.message()),
         };
         let wanted = Subscription::new()
             .event("session-start")
@@ -289,10 +284,9 @@ impl tools::Guest for Tools {
         let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
             return Err(Error::invalid_arguments("The arguments have to be an object."));
         };
-        progress::shape(&call.id, MAX_TEXT, false);
         if resources::is_one(&call.tool) {
             let given = adapter.offers.resources.call(&call.tool, &arguments, &adapter.pool.all()).await?;
-            return Ok(output(shown::content(given.pieces), &given.whole, false));
+            return Ok(output(&call.id, shown::content(given.pieces), &given.whole, false));
         }
         let source = adapter.offers.registry.source(&call.tool);
         let found = source.and_then(|source| {
@@ -306,11 +300,17 @@ impl tools::Guest for Tools {
         let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown::step(&step))], None);
         let result = server.call(&tool, arguments, unwanted, on_progress).await?;
         let shaped = shape(&server.name, &tool, result);
-        Ok(output(shown::content(shaped.pieces), &shaped.whole, shaped.is_error))
+        Ok(output(&call.id, shown::content(shaped.pieces), &shaped.whole, shaped.is_error))
     }
 }
 
-fn output(content: Vec<Content>, whole: &Value, is_error: bool) -> ToolOutput {
+/// The result of a call: a model gets the ends of a long text, and a file with the whole.
+fn output(call: &str, content: Vec<Content>, whole: &Value, is_error: bool) -> ToolOutput {
+    let texts = content.iter().filter_map(|piece| match piece {
+        Content::Text(text) => Some(text.as_str()),
+        Content::Image(_) => None,
+    });
+    progress::shape(call, most_characters(&texts.collect::<Vec<_>>()), false);
     ToolOutput { content, details: None, structured: Some(whole.to_string()), is_error, terminate: false, usage: None }
 }
 

@@ -1,13 +1,12 @@
 //! Servers that other extensions add to the session. What their entries say stands for itself: nothing of it is looked up, or
-//! whoever adds one would have the user's variables and commands.
+//! whoever adds one would have the user's variables and commands. See [`Place::Extension`].
 
 use atoll_mcp_client::{
     config::{Configuration, Document, Place, Server},
     names::namespace,
-    template::Template,
 };
 use atoll_plugin::servers;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// What they come to.
 #[derive(Default)]
@@ -39,37 +38,14 @@ impl Registered {
                 continue;
             }
             let raw: Value = serde_json::from_str(&config).unwrap_or_default();
-            let text = json!({"mcpServers": {&name: as_it_is(raw.clone())}}).to_string();
+            let text = json!({"mcpServers": {&name: &raw}}).to_string();
             let path = format!("the extension {plugin}");
-            let read = Configuration::read(&[Document { place: Place::Project, path: &path, text: &text }]);
+            let read = Configuration::read(&[Document { place: Place::Extension, path: &path, text: &text }]);
             found.problems.extend(read.problems.iter().map(ToString::to_string));
             found.servers.extend(read.servers.into_iter().map(|server| (server, raw.clone())));
         }
         found
     }
-}
-
-/// The entry with values that stand for themselves.
-fn as_it_is(mut entry: Value) -> Value {
-    let literal = |value: &mut Value| {
-        if let Some(text) = value.as_str() {
-            *value = Value::from(Template::literal(text).to_string());
-        }
-    };
-    let inside = |entry: &mut Value, key: &str| {
-        let object = entry.get_mut(key).and_then(Value::as_object_mut);
-        object.into_iter().flat_map(Map::values_mut).for_each(literal);
-    };
-    for key in ["env", "headers"] {
-        inside(&mut entry, key);
-    }
-    if let Some(url) = entry.get_mut("url") {
-        literal(url);
-    }
-    if let Some(secret) = entry.get_mut("oauth").and_then(|oauth| oauth.get_mut("clientSecret")) {
-        literal(secret);
-    }
-    entry
 }
 
 #[cfg(test)]
@@ -83,15 +59,24 @@ mod tests {
         let server = |name: &str, config: Value| (name.to_owned(), "ext".to_owned(), config.to_string());
         let all = [
             server("my_docs", json!({"command": "y"})),
-            server("a", json!({"command": "y", "env": {"KEY": "${HOME}", "B": "!echo"}})),
+            server("a", json!({"command": "y", "env": {"KEY": "${HOME}", "B": "!echo", "C": "a$$b"}})),
             server("b", json!({"command": 1})),
             server("c", json!({"url": "https://x", "auth": {"provider": "openai"}})),
+            // Other programs' words for the same.
+            server("d", json!({"httpUrl": "https://x/$A", "http_headers": {"X": "Bearer ${env:TOKEN}", "Y": "!echo"}})),
+            server("e", json!({"command": "y", "environment": {"KEY": "$HOME"}})),
+            server("f", json!({"url": "https://x", "bearerTokenEnv": "TOKEN"})),
+            server("g", json!({"url": "https://x", "oauth": {"clientId": "i", "clientSecret": "!echo"}})),
+            server("h", json!({"command": "y", "inheritEnv": true})),
+            server("i", json!({"url": "https://x/$A", "auth": "oauth"})),
+            server("j", json!({"exposure": "direct"})),
         ];
         let read = Registered::of(&files, all.into_iter());
-        let names: Vec<&str> = read.servers.iter().map(|(server, _)| server.name.as_str()).collect();
-        assert_eq!(names, ["a"]);
-        let shown = format!("{:?}", read.servers[0].0.entry.transport);
-        assert!(shown.contains("Literal(\"${HOME}\")") && shown.contains("Literal(\"!echo\")"), "{shown}");
+        let values = |server: &Server| {
+            let values = server.entry.values().into_iter().map(|value| value.known().unwrap());
+            format!("{} {:?}\n", server.name, values.collect::<Vec<_>>())
+        };
+        insta::assert_snapshot!(read.servers.iter().map(|(server, _)| values(server)).collect::<String>());
         insta::assert_snapshot!(read.problems.join("\n"));
     }
 }

@@ -4,7 +4,6 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value, json};
 
 use super::document;
-use crate::text::shown;
 
 /// The key under which servers are.
 const SERVERS: &str = "mcpServers";
@@ -53,42 +52,6 @@ pub fn remove(text: &str, name: &str) -> Result<Option<String>, String> {
         },
     );
     without.map(Some)
-}
-
-/// The text with a field of a server changed; none takes the field away. A server that is not there is made.
-///
-/// # Errors
-/// Why the text can not be changed.
-pub fn set(text: &str, name: &str, field: &str, value: Option<&Value>) -> Result<String, String> {
-    let all = document::parse(text)?.unwrap_or_default();
-    let mut entry = match all[SERVERS].get(name) {
-        None => Map::new(),
-        Some(Value::Object(entry)) => entry.clone(),
-        Some(_) => return Err(format!("the server {} is no object", shown(name))),
-    };
-    match value {
-        Some(value) => entry.insert(field.to_owned(), value.clone()),
-        None => entry.shift_remove(field),
-    };
-    if all[SERVERS].get(name).is_none() {
-        return put(text, name, &entry);
-    }
-    edited(
-        text,
-        |servers| {
-            let known = servers.get(name).and_then(|known| known.object_value());
-            let Some(known) = known else { return };
-            match (known.get(field), value) {
-                (Some(known), Some(value)) => known.set_value(input(value)),
-                (Some(known), None) => known.remove(),
-                (None, Some(value)) => drop(known.append(field, input(value))),
-                (None, None) => {}
-            }
-        },
-        |servers| {
-            servers.insert(name.to_owned(), Value::Object(entry.clone()));
-        },
-    )
 }
 
 /// The text with its servers changed. Checked against the same change of what it says: a text that says anything else
@@ -160,14 +123,9 @@ mod tests {
         let added = put(FILE, "c", &entry(&json!({"command": "y", "args": ["1"], "env": {"A": "b"}})));
         let replaced = put(FILE, "a", &entry(&json!({"command": "z"})));
         let removed = remove(FILE, "a").map(Option::unwrap_or_default);
-        let set_in = set(FILE, "b", "exposure", Some(&json!("direct")));
-        let set_new = set(FILE, "c", "enabled", Some(&json!(false)));
-        let all = [added, replaced, removed, set_in, set_new].map(|text| text.unwrap_or_else(|why| why));
+        let all = [added, replaced, removed].map(|text| text.unwrap_or_else(|why| why));
         insta::assert_snapshot!(all.join("\n----\n"));
         assert_eq!(remove(FILE, "nobody"), Ok(None));
-        assert_eq!(set(FILE, "b", "exposure", None).as_deref(), Ok(FILE));
-        let there_and_back = set(FILE, "b", "x", Some(&json!(1))).and_then(|text| set(&text, "b", "x", None));
-        assert_eq!(there_and_back.map(|text| document::parse(&text)), Ok(document::parse(FILE)));
     }
 
     #[test]
@@ -187,7 +145,6 @@ mod tests {
         for wrong in ["[]", "{\"mcpServers\": []}", "{", "{\"mcpServers\": {\"a\": 1, }"] {
             assert!(put(wrong, "a", &Map::new()).is_err(), "{wrong}");
         }
-        assert!(set("{\"mcpServers\": {\"a\": 1}}", "a", "x", Some(&json!(1))).is_err());
     }
 
     proptest! {
@@ -214,7 +171,6 @@ mod tests {
         fn no_text_harms(text in "[\\[\\]{}:,\"a-z/*\\n ]{0,40}|.*") {
             let _ = put(&text, "a", &Map::new());
             let _ = remove(&text, "a");
-            let _ = set(&text, "a", "b", Some(&json!(1)));
         }
     }
 }

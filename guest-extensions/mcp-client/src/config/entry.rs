@@ -38,6 +38,26 @@ pub struct Entry {
     pub exposure: Exposures,
 }
 
+impl Entry {
+    /// All values in it that may say where the real one is. What is named here in full has to be looked through for such values
+    /// when a field is added.
+    pub fn values(&self) -> Vec<&Template> {
+        let Self { transport, greeting: _, timeout: _, enabled: _, description: _, exposure: _ } = self;
+        match transport {
+            Transport::Stdio(Stdio { program: _, arguments: _, env, cwd: _, inherits: _ }) => {
+                env.iter().map(|(_, value)| value).collect()
+            }
+            Transport::Http(Http { url, headers, authentication }) => {
+                let secret = match authentication {
+                    Authentication::OAuth(oauth) => oauth.client_secret.as_ref(),
+                    Authentication::Header | Authentication::Provider(_) => None,
+                };
+                std::iter::once(url).chain(headers.iter().map(|(_, value)| value)).chain(secret).collect()
+            }
+        }
+    }
+}
+
 /// In which way a server is greeted: the revisions up to 2025-11-25 begin a session, those from 2026-07-28 on have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Greeting {
@@ -80,6 +100,8 @@ pub struct Stdio {
     pub arguments: Vec<String>,
     /// Variables to add to the environment it inherits, in the order of the file.
     pub env: Vec<(String, Template)>,
+    /// It inherits the whole environment, and not only what says where and as whom somebody works.
+    pub inherits: bool,
     /// Its working directory; relative to the session's.
     pub cwd: Option<String>,
 }
@@ -148,14 +170,17 @@ pub(super) fn read(value: &Value, place: Place, found: &mut Findings) -> Option<
     if place == Place::Project && !says_how && !fields.is_empty() {
         return read_override(&fields, found).map(Read::Override);
     }
-    if place == Place::Project && fields.contains_key("auth") {
-        found.error(
+    match place {
+        Place::User => {}
+        Place::Project if fields.contains_key("auth") => found.error(
             "\"auth\" has no place in a project's file: a project does not say where a credential of yours is sent. Define \
              the server in your own mcp.json",
-        );
+        ),
+        Place::Project => {}
+        Place::Extension => not_for_extensions(&fields, found),
     }
     let Shared { enabled, exposure, tools } = shared(&fields, found);
-    let transport = transport(&fields, found);
+    let transport = transport(&fields, place, found);
     let greeting = fields.get("protocolVersion").and_then(|value| found.take("protocolVersion", Greeting::read(value)));
     let timeout = match fields.get("timeout") {
         Some(value) => found.take("timeout", seconds(value)).unwrap_or(DEFAULT_TIMEOUT),
@@ -174,7 +199,26 @@ pub(super) fn read(value: &Value, place: Place, found: &mut Findings) -> Option<
     let transport = transport?;
     let (greeting, enabled) = (greeting.unwrap_or_default(), enabled.unwrap_or(true));
     let entry = Entry { transport, greeting, timeout, enabled, description, exposure };
+    if place == Place::Extension && entry.values().iter().any(|value| value.known().is_none()) {
+        found.error("an extension does not say where a value is looked up");
+    }
     found.errors.is_empty().then_some(Read::Entry(entry))
+}
+
+/// What another extension may not say of its server.
+fn not_for_extensions(fields: &Map<String, Value>, found: &mut Findings) {
+    if fields.contains_key("auth") {
+        found.error(
+            "\"auth\" is not for a server that an extension adds: it does not say where a credential of yours is sent. Define \
+             the server in your own mcp.json",
+        );
+    }
+    if fields.get("inheritEnv").is_some_and(|value| *value != Value::Bool(false)) {
+        found.error(
+            "\"inheritEnv\" is not for a server that an extension adds: it does not say who has your variables. Define the \
+             server in your own mcp.json",
+        );
+    }
 }
 
 fn read_override(fields: &Map<String, Value>, found: &mut Findings) -> Option<Override> {
@@ -230,10 +274,10 @@ fn seconds(value: &Value) -> Result<Duration, String> {
 }
 
 /// The fields that only a program has, and those that only an address has.
-const OF_PROGRAM: [&str; 4] = ["command", "args", "env", "cwd"];
+const OF_PROGRAM: [&str; 5] = ["command", "args", "env", "cwd", "inheritEnv"];
 const OF_ADDRESS: [&str; 4] = ["url", "headers", "oauth", "auth"];
 
-fn transport(fields: &Map<String, Value>, found: &mut Findings) -> Option<Transport> {
+fn transport(fields: &Map<String, Value>, place: Place, found: &mut Findings) -> Option<Transport> {
     let said = match fields.get("type") {
         Some(value) => Some(found.take("type", spelling::kind(value))?),
         None => None,
@@ -248,25 +292,25 @@ fn transport(fields: &Map<String, Value>, found: &mut Findings) -> Option<Transp
             return None;
         }
     };
-    let (needed, others, what) = match said {
-        Said::Stdio => ("command", OF_ADDRESS, "a program that is started"),
-        Said::Http => ("url", OF_PROGRAM, "a server at an address"),
+    let (needed, others, what): (_, &[&str], _) = match said {
+        Said::Stdio => ("command", &OF_ADDRESS, "a program that is started"),
+        Said::Http => ("url", &OF_PROGRAM, "a server at an address"),
     };
     if !has(needed) {
         let type_ = fields.get("type").map(spelling::plain).unwrap_or_default();
         found.error(format!("with \"type\": {} it needs a \"{needed}\"", shown(&type_)));
         return None;
     }
-    for other in others.into_iter().filter(|key| has(key)) {
+    for other in others.iter().filter(|key| has(key)) {
         found.note(format!("\"{other}\" has no effect: this is {what}"));
     }
     match said {
-        Said::Stdio => stdio(fields, found).map(Transport::Stdio),
-        Said::Http => http(fields, found).map(Transport::Http),
+        Said::Stdio => stdio(fields, place, found).map(Transport::Stdio),
+        Said::Http => http(fields, place, found).map(Transport::Http),
     }
 }
 
-fn stdio(fields: &Map<String, Value>, found: &mut Findings) -> Option<Stdio> {
+fn stdio(fields: &Map<String, Value>, place: Place, found: &mut Findings) -> Option<Stdio> {
     let mut arguments = Vec::new();
     let program = match fields.get("command") {
         Some(Value::String(program)) if !program.trim().is_empty() => Some(program.clone()),
@@ -295,7 +339,7 @@ fn stdio(fields: &Map<String, Value>, found: &mut Findings) -> Option<Stdio> {
         }
         Some(_) => found.error("\"args\": it has to be a list of texts"),
     }
-    let env = pairs(fields, "env", found);
+    let env = pairs(fields, "env", place, found);
     for (name, _) in &env {
         if name.is_empty() || name.contains(['=', '\0']) {
             found.error(format!("\"env\": {} is no name of a variable", shown(name)));
@@ -305,6 +349,11 @@ fn stdio(fields: &Map<String, Value>, found: &mut Findings) -> Option<Stdio> {
         None | Some(Value::Null) => None,
         Some(Value::String(path)) if !path.is_empty() => Some(path.clone()),
         Some(_) => found.take("cwd", Err("it has to be the path of a folder".to_owned())),
+    };
+    let inherits = match fields.get("inheritEnv") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(on)) => *on,
+        Some(_) => found.take("inheritEnv", Err("it has to be true or false".to_owned())).unwrap_or_default(),
     };
     for (field, text) in [("command", program.as_deref()), ("cwd", cwd.as_deref())] {
         if let Some(text) = text.filter(|text| text.contains("${")) {
@@ -329,18 +378,20 @@ fn stdio(fields: &Map<String, Value>, found: &mut Findings) -> Option<Stdio> {
         let names = named.iter().flat_map(Template::variables);
         argument.contains("${") && names.into_iter().any(|name| !env.iter().any(|(known, _)| known == name))
     };
-    if let Some(argument) = arguments.iter().find(unset) {
+    if place != Place::Extension
+        && let Some(argument) = arguments.iter().find(unset)
+    {
         let argument = shown(argument);
         found.note(format!(
             "\"args\": {argument} is given to the program as it stands; variables stand only in \"env\""
         ));
     }
-    Some(Stdio { program, arguments, env, cwd })
+    Some(Stdio { program, arguments, env, inherits, cwd })
 }
 
-fn http(fields: &Map<String, Value>, found: &mut Findings) -> Option<Http> {
+fn http(fields: &Map<String, Value>, place: Place, found: &mut Findings) -> Option<Http> {
     let url = match fields.get("url") {
-        Some(Value::String(text)) => found.take("url", Template::parse(text)),
+        Some(Value::String(text)) => found.take("url", place.value(text)),
         _ => found.take("url", Err("it has to be an http or https address".to_owned())),
     };
     let known = url.as_ref().and_then(Template::known);
@@ -351,7 +402,7 @@ fn http(fields: &Map<String, Value>, found: &mut Findings) -> Option<Http> {
     if matches!(url, Some(Template::Command(_))) {
         found.error("\"url\": an address is not asked of a command; write it");
     }
-    let headers = pairs(fields, "headers", found);
+    let headers = pairs(fields, "headers", place, found);
     for (name, _) in &headers {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         if name.is_empty() || !name.bytes().all(fits) {
@@ -361,7 +412,7 @@ fn http(fields: &Map<String, Value>, found: &mut Findings) -> Option<Http> {
     let has_header = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let oauth = match fields.get("oauth") {
         None | Some(Value::Null) => OAuth::default(),
-        Some(Value::Object(object)) => oauth::read(object, found),
+        Some(Value::Object(object)) => oauth::read(object, place, found),
         Some(_) => {
             found.error("\"oauth\": it has to be an object; to not sign in, give the header \"Authorization\"");
             OAuth::default()
@@ -398,7 +449,7 @@ fn http(fields: &Map<String, Value>, found: &mut Findings) -> Option<Http> {
 }
 
 /// Reads an object of texts.
-fn pairs(fields: &Map<String, Value>, field: &str, found: &mut Findings) -> Vec<(String, Template)> {
+fn pairs(fields: &Map<String, Value>, field: &str, place: Place, found: &mut Findings) -> Vec<(String, Template)> {
     let object = match fields.get(field) {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Object(object)) => object,
@@ -410,7 +461,7 @@ fn pairs(fields: &Map<String, Value>, field: &str, found: &mut Findings) -> Vec<
     let mut pairs = Vec::new();
     for (name, value) in object {
         let read = match as_text(value) {
-            Some(text) => Template::parse(&text),
+            Some(text) => place.value(&text),
             None => Err("it has to be a text".to_owned()),
         };
         if let Some(value) = found.take(&format!("{field}.{name}"), read) {

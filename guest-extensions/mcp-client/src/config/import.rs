@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 use super::{
     Place, document,
     entry::{self, Read},
+    foreign,
     problem::{Findings, shown},
     spelling,
 };
 use crate::{
     names::{MAX_SERVER_NAME, is_server_name, namespace, server_name_like},
-    template::{Template, variable_like},
+    template::is_variable,
 };
 
 /// A program whose file it is.
@@ -100,32 +101,61 @@ pub struct Imported {
     pub said: Vec<(String, String)>,
 }
 
+/// Why nothing of a file is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotImported {
+    /// There are no servers in it, as this program has them: it may be about other things.
+    NoServers(Kind),
+    /// It can not be read.
+    Unreadable(String),
+}
+
+impl fmt::Display for NotImported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoServers(kind) => write!(f, "there are no servers in it, as {kind} has them"),
+            Self::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
 impl Imported {
-    /// Reads a file of another program.
+    /// Reads a file of another program. `folder`: that which is worked in, for what a program keeps by folders.
     ///
     /// # Errors
     /// Why nothing of it can be read, in one line.
-    pub fn read(kind: Kind, text: &str) -> Result<Self, String> {
+    pub fn read(kind: Kind, text: &str, folder: &str) -> Result<Self, NotImported> {
+        let unreadable = NotImported::Unreadable;
         let all = match kind {
             Kind::Codex => {
                 let table: toml::Table = toml::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
-                    .map_err(|error| format!("this is no TOML: {}", error.message().replace('\n', " ")))?;
-                serde_json::to_value(table).map_err(|error| format!("this can not be read: {error}"))?
+                    .map_err(|error| unreadable(format!("this is no TOML: {}", error.message().replace('\n', " "))))?;
+                serde_json::to_value(table).map_err(|error| unreadable(format!("this can not be read: {error}")))?
             }
-            _ => document::parse(text)?.unwrap_or(Value::Null),
+            _ => document::parse(text).map_err(unreadable)?.unwrap_or(Value::Null),
         };
-        let within = match kind {
-            Kind::Codex => &all["mcp_servers"],
-            Kind::OpenCode => &all["mcp"],
-            Kind::VsCode if all["servers"].is_null() => &all["mcp"]["servers"],
-            Kind::VsCode => &all["servers"],
-            Kind::ClaudeCode | Kind::ClaudeDesktop | Kind::Cursor | Kind::Windsurf => &all["mcpServers"],
+        let places = match kind {
+            Kind::Codex => vec![&all["mcp_servers"]],
+            Kind::OpenCode => vec![&all["mcp"]],
+            Kind::VsCode => vec![&all["servers"], &all["mcp"]["servers"]],
+            // What is put in without a word of where is kept by folder; it goes before what counts everywhere.
+            Kind::ClaudeCode => vec![&all["projects"][folder]["mcpServers"], &all["mcpServers"]],
+            Kind::ClaudeDesktop | Kind::Cursor | Kind::Windsurf => vec![&all["mcpServers"]],
         };
-        let Some(within) = within.as_object() else {
-            return Err(format!("there are no servers in it, as {kind} has them"));
-        };
-        let mut imported = Self::default();
-        for (name, value) in within {
+        let places: Vec<&Map<String, Value>> = places.into_iter().filter_map(Value::as_object).collect();
+        if places.is_empty() {
+            return Err(NotImported::NoServers(kind));
+        }
+        let (mut imported, mut names) = (Self::default(), Vec::new());
+        for (name, value) in places.into_iter().flatten() {
+            if names.contains(&name) {
+                imported.said.push((
+                    name.clone(),
+                    "there is another of that name in this file, which goes before it".to_owned(),
+                ));
+                continue;
+            }
+            names.push(name);
             imported.take(kind, name, value);
         }
         Ok(imported)
@@ -133,31 +163,77 @@ impl Imported {
 
     fn take(&mut self, kind: Kind, name: &str, value: &Value) {
         let mut found = Findings::default();
-        let mut value = value.clone();
-        if let Some(entry) = value.as_object_mut() {
-            tools_of(entry);
-            match kind {
-                Kind::Codex => of_codex(entry, &mut found),
-                Kind::OpenCode => of_opencode(entry),
-                Kind::VsCode => of_vscode(&mut value, &mut found),
-                Kind::ClaudeCode | Kind::ClaudeDesktop | Kind::Cursor | Kind::Windsurf => {}
-            }
-        }
+        let ours = value.as_object().map(|written| in_our_words(kind, written.clone(), &mut found));
+        let read = entry::read(&ours.clone().map_or_else(|| value.clone(), Value::Object), Place::User, &mut found);
         let like = if is_server_name(name) { name.to_owned() } else { server_name_like(name) };
         let known = self.free(&like);
-        let is_entry = matches!(entry::read(&value, Place::User, &mut found), Some(Read::Entry(_)));
-        if is_entry
+        if matches!(read, Some(Read::Entry(_)))
             && found.errors.is_empty()
-            && let Some(written) = value.as_object()
+            && let Some(ours) = ours
         {
             if known != name {
                 found.note(format!("it is called \"{known}\" here"));
             }
-            // What is worth knowing was said above.
-            let ours = spelling::ours(written, &mut Findings::default());
             self.servers.push((known, tidy(ours)));
         }
         self.said.extend(found.errors.into_iter().chain(found.notes).map(|text| (name.to_owned(), text)));
+    }
+}
+
+/// The entry with our names of fields, and with values that stand here for what they stood for in the other program.
+fn in_our_words(kind: Kind, mut entry: Map<String, Value>, found: &mut Findings) -> Map<String, Value> {
+    tools_of(&mut entry);
+    let mut named = Named::default();
+    named.token(&mut entry, found);
+    match kind {
+        Kind::Codex => of_codex(&mut entry, &mut named, found),
+        Kind::OpenCode => of_opencode(&mut entry),
+        _ => {}
+    }
+    let mut ours = spelling::ours(&entry, found);
+    foreign::translate(kind, &mut ours, found);
+    named.put(&mut ours, found);
+    ours
+}
+
+/// Values for which an entry names nothing but a variable of the environment.
+#[derive(Default)]
+struct Named {
+    env: Vec<String>,
+    /// Headers, each with what it is to say.
+    headers: Vec<(String, String)>,
+}
+
+impl Named {
+    /// Whether it can be a variable's name.
+    fn fits(name: Option<&str>, field: &str, found: &mut Findings) -> Option<String> {
+        let name = name.filter(|name| is_variable(name)).map(str::to_owned);
+        found.take(field, name.ok_or_else(|| "it has to be the name of a variable of the environment".to_owned()))
+    }
+
+    /// Takes the variable of a token out of an entry.
+    fn token(&mut self, entry: &mut Map<String, Value>, found: &mut Findings) {
+        for field in spelling::TOKEN {
+            if let Some(value) = entry.shift_remove(field)
+                && let Some(name) = Self::fits(value.as_str(), field, found)
+            {
+                self.headers.push(("Authorization".to_owned(), spelling::bearer(&name)));
+            }
+        }
+    }
+
+    fn put(self, entry: &mut Map<String, Value>, found: &mut Findings) {
+        for name in self.env {
+            let env = entry.entry("env").or_insert_with(|| json!({}));
+            if let Some(env) = env.as_object_mut() {
+                env.entry(name.clone()).or_insert_with(|| Value::from(format!("${{{name}}}")));
+            }
+        }
+        for (header, value) in self.headers {
+            if !spelling::put_header(entry, &header, &value) {
+                found.error(format!("the header {} is there twice; write one of them", shown(&header)));
+            }
+        }
     }
 }
 
@@ -187,16 +263,6 @@ fn tidy(mut entry: Map<String, Value>) -> Map<String, Value> {
             entry.insert("args".to_owned(), Value::Array(args));
         }
     }
-    for key in ["env", "headers"] {
-        for value in
-            entry.get_mut(key).and_then(Value::as_object_mut).into_iter().flat_map(|object| object.values_mut())
-        {
-            let read = spelling::as_text(value).and_then(|text| Template::parse(&text).ok());
-            if let Some(read) = read {
-                *value = Value::from(read.to_string());
-            }
-        }
-    }
     entry
 }
 
@@ -224,19 +290,16 @@ fn tools_of(entry: &mut Map<String, Value>) {
     }
 }
 
-fn of_codex(entry: &mut Map<String, Value>, found: &mut Findings) {
-    if let Some(Value::Array(names)) = entry.shift_remove("env_vars") {
-        for name in names.iter().filter_map(Value::as_str) {
-            insert_in(entry, "env", name, &format!("${{{name}}}"));
-        }
-    }
-    if let Some(headers) = entry.shift_remove("http_headers") {
-        entry.insert("headers".to_owned(), headers);
+fn of_codex(entry: &mut Map<String, Value>, named: &mut Named, found: &mut Findings) {
+    if let Some(names) = entry.shift_remove("env_vars") {
+        let names = names.as_array().cloned().unwrap_or_else(|| vec![names]);
+        named.env.extend(names.iter().filter_map(|name| Named::fits(name.as_str(), "env_vars", found)));
     }
     if let Some(Value::Object(headers)) = entry.shift_remove("env_http_headers") {
         for (header, variable) in headers {
-            let variable = variable.as_str().unwrap_or_default();
-            insert_in(entry, "headers", &header, &format!("${{{variable}}}"));
+            if let Some(name) = Named::fits(variable.as_str(), &format!("env_http_headers.{header}"), found) {
+                named.headers.push((header, format!("${{{name}}}")));
+            }
         }
     }
     if let Some(seconds) = entry.shift_remove("tool_timeout_sec") {
@@ -248,15 +311,6 @@ fn of_codex(entry: &mut Map<String, Value>, found: &mut Findings) {
 }
 
 fn of_opencode(entry: &mut Map<String, Value>) {
-    for key in ["environment", "headers"] {
-        for value in
-            entry.get_mut(key).and_then(Value::as_object_mut).into_iter().flat_map(|object| object.values_mut())
-        {
-            if let Some(text) = value.as_str() {
-                *value = Value::from(text.replace("{env:", "${"));
-            }
-        }
-    }
     if let Some(milliseconds) = entry.get("timeout").and_then(Value::as_f64) {
         let seconds = milliseconds / 1000.0;
         #[allow(clippy::cast_possible_truncation, reason = "it is a whole number of seconds then")]
@@ -266,34 +320,5 @@ fn of_opencode(entry: &mut Map<String, Value>) {
     }
     if entry.get("oauth") == Some(&Value::Bool(false)) {
         entry.shift_remove("oauth");
-    }
-}
-
-/// Rewrites what VS Code fills in.
-fn of_vscode(value: &mut Value, found: &mut Findings) {
-    match value {
-        Value::String(text) => {
-            while let Some((before, inner)) = text.split_once("${input:") {
-                let Some((id, after)) = inner.split_once('}') else { break };
-                let variable = variable_like(id);
-                let note = format!("what {} asked for has to be in the environment variable {variable}", shown(id));
-                if !found.notes.contains(&note) {
-                    found.note(note);
-                }
-                *text = format!("{before}${{{variable}}}{after}");
-            }
-            *text =
-                text.replace("${workspaceFolder}/", "").replace("${workspaceFolder}", ".").replace("${userHome}", "~");
-        }
-        Value::Array(list) => list.iter_mut().for_each(|value| of_vscode(value, found)),
-        Value::Object(object) => object.values_mut().for_each(|value| of_vscode(value, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn insert_in(entry: &mut Map<String, Value>, key: &str, name: &str, text: &str) {
-    let object = entry.entry(key).or_insert_with(|| json!({}));
-    if let Some(object) = object.as_object_mut() {
-        object.entry(name).or_insert_with(|| Value::from(text));
     }
 }

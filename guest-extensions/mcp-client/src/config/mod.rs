@@ -7,6 +7,7 @@ mod address;
 mod document;
 pub mod edit;
 mod entry;
+mod foreign;
 mod import;
 mod oauth;
 mod overlay;
@@ -16,10 +17,12 @@ mod spelling;
 pub use address::Address;
 pub use document::parse;
 pub use entry::{Authentication, Entry, Greeting, Http, Stdio, Transport};
-pub use import::{Imported, Kind};
+pub use import::{Imported, Kind, NotImported};
 pub use oauth::{OAuth, Registration};
 pub use overlay::{Configuration, Server};
 pub use problem::{Problem, Severity};
+
+use crate::template::Template;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,18 @@ pub enum Place {
     User,
     /// A project's, which the user trusts.
     Project,
+    /// None: another extension says it. Its values stand for themselves, or it would have the user's variables and commands.
+    Extension,
+}
+
+impl Place {
+    /// Reads a value that may say where the real one is, if whose file it is may say so.
+    fn value(self, text: &str) -> Result<Template, String> {
+        match self {
+            Self::User | Self::Project => Template::parse(text),
+            Self::Extension => Ok(Template::literal(text)),
+        }
+    }
 }
 
 /// A file.

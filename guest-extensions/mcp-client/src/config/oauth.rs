@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
+    Place,
     address::Address,
     problem::{Findings, shown},
     spelling,
@@ -54,13 +55,13 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// Reads the object.
-pub(super) fn read(object: &Map<String, Value>, found: &mut Findings) -> OAuth {
+pub(super) fn read(object: &Map<String, Value>, place: Place, found: &mut Findings) -> OAuth {
     let mut oauth = OAuth::default();
     for (key, value) in object {
         let field = format!("oauth.{key}");
         match key.as_str() {
             "clientId" => oauth.client_id = found.take(&field, text(value)),
-            "clientSecret" => oauth.client_secret = found.take(&field, text(value).and_then(|it| Template::parse(&it))),
+            "clientSecret" => oauth.client_secret = found.take(&field, text(value).and_then(|it| place.value(&it))),
             "callbackPort" => oauth.callback_port = found.take(&field, port(value)),
             "callbackUrl" => oauth.callback_url = found.take(&field, text(value).and_then(way_back)),
             "scope" | "scopes" => oauth.scope = found.take(&field, scope(value)),

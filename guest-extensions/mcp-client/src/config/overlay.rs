@@ -43,6 +43,12 @@ impl Configuration {
         all
     }
 
+    /// Nothing, because the files can not be read: why, with the file.
+    pub fn unreadable(why: String) -> Self {
+        let problem = Problem { path: String::new(), server: None, severity: Severity::Error, text: why };
+        Self { problems: vec![problem], ..Self::default() }
+    }
+
     /// Whether something was left out.
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(|problem| problem.severity == Severity::Error)
@@ -89,6 +95,9 @@ impl Configuration {
                 ));
             }
             (Read::Entry(entry), Some(server)) => {
+                if server.place != document.place {
+                    found.note(format!("it takes the place of the one that {} has under this name", server.path));
+                }
                 *server = Server {
                     name: name.to_owned(),
                     place: document.place,

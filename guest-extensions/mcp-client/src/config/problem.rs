@@ -17,7 +17,7 @@ pub enum Severity {
 /// What is wrong in a file, or worth knowing: one line for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file.
+    /// The file; empty where the text names it.
     pub path: String,
     /// The server, if it is about one.
     pub server: Option<String>,
@@ -29,7 +29,9 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
         if let Some(server) = &self.server {
             write!(f, "server {}: ", shown(server))?;
         }

@@ -4,14 +4,15 @@
 use serde_json::{Map, Value};
 
 use super::problem::{Findings, shown};
-use crate::names::near_matches;
+use crate::{names::near_matches, template::is_variable};
 
 /// The fields of an entry.
-pub(super) const FIELDS: [&str; 15] = [
+pub(super) const FIELDS: [&str; 16] = [
     "type",
     "command",
     "args",
     "env",
+    "inheritEnv",
     "cwd",
     "url",
     "headers",
@@ -78,6 +79,10 @@ const REFUSED: [(&str, &str); 16] = [
     ("tool_timeout_sec", "is Codex's; write \"timeout\" in seconds"),
 ];
 
+/// Fields that name the variable of a token. They can not be taken for the header that they mean: a variable is looked up where
+/// a file names it as one, and these do not.
+pub(super) const TOKEN: [&str; 3] = ["bearerTokenEnv", "bearerTokenEnvVar", "bearer_token_env_var"];
+
 /// The entry with our names of fields. What was said of others is found.
 pub(super) fn ours(entry: &Map<String, Value>, found: &mut Findings) -> Map<String, Value> {
     let mut ours = Map::new();
@@ -100,9 +105,9 @@ pub(super) fn ours(entry: &Map<String, Value>, found: &mut Findings) -> Map<Stri
                 Some(disabled) => put(&mut ours, found, key, "enabled", Value::Bool(!disabled)),
                 None => found.error("\"disabled\": it has to be true or false"),
             }
-        } else if matches!(key, "bearerTokenEnv" | "bearerTokenEnvVar" | "bearer_token_env_var") {
-            match value.as_str() {
-                Some(name) => token = Some(name),
+        } else if TOKEN.contains(&key) {
+            match value.as_str().filter(|name| is_variable(name)) {
+                Some(name) => token = Some((key, name)),
                 None => found.error(format!("\"{key}\": it has to be the name of a variable of the environment")),
             }
         } else if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(other, _)| *other == key) {
@@ -117,21 +122,36 @@ pub(super) fn ours(entry: &Map<String, Value>, found: &mut Findings) -> Map<Stri
             found.error(unknown("", key, &FIELDS));
         }
     }
-    if let Some(name) = token {
-        bearer(&mut ours, name, found);
+    if let Some((key, name)) = token {
+        let token = bearer(name);
+        let is_there = !put_header(&mut ours, "Authorization", &token);
+        found.error(match is_there {
+            true => format!("\"{key}\" and a header \"Authorization\" are the same; write the header alone"),
+            false => {
+                format!(
+                    "\"{key}\" is another program's; write \"headers\": {{\"Authorization\": \"{token}\"}} in its place"
+                )
+            }
+        });
     }
     ours
 }
 
-/// Puts a token of the environment among the headers.
-fn bearer(ours: &mut Map<String, Value>, name: &str, found: &mut Findings) {
-    let headers = ours.entry("headers").or_insert_with(|| Value::Object(Map::new()));
+/// The header that sends a token which this variable holds.
+pub(super) fn bearer(variable: &str) -> String {
+    format!("Bearer ${{{variable}}}")
+}
+
+/// Puts a header into an entry, unless it is there.
+pub(super) fn put_header(entry: &mut Map<String, Value>, header: &str, value: &str) -> bool {
+    let headers = entry.entry("headers").or_insert_with(|| Value::Object(Map::new()));
     // What else may be there is an error anyway.
-    let Some(headers) = headers.as_object_mut() else { return };
-    if headers.keys().any(|header| header.eq_ignore_ascii_case("authorization")) {
-        return found.error("the variable of a token and a header \"Authorization\" are the same; write one of them");
+    let Some(headers) = headers.as_object_mut() else { return true };
+    let is_new = !headers.keys().any(|known| known.eq_ignore_ascii_case(header));
+    if is_new {
+        headers.insert(header.to_owned(), Value::from(value));
     }
-    headers.insert("Authorization".to_owned(), Value::from(format!("Bearer ${{{name}}}")));
+    is_new
 }
 
 /// Whether a value says what would be without it.

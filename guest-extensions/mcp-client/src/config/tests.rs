@@ -241,7 +241,7 @@ fn files_of_others_become_entries_of_ours() {
         [mcp_servers.web]
         url = "https://x.example/mcp"
         bearer_token_env_var = "WEB_TOKEN"
-        http_headers = { "X-A" = "1" }
+        http_headers = { "X-A" = "1", "X-C" = "!echo ${HOME}" }
         env_http_headers = { "X-B" = "B_VALUE" }
         enabled_tools = ["search"]
         enabled = false
@@ -251,8 +251,18 @@ fn files_of_others_become_entries_of_ours() {
         "remote": {"type": "remote", "url": "https://x.example/mcp", "headers": {"Authorization": "Bearer {env:T}"}, "oauth": false}
     }}"#;
     let claude = r#"{"mcpServers": {
-        "a": {"type": "stdio", "command": "npx", "args": ["-y", "server", "${HOME}"], "env": {"K": "${K:-none}"}},
+        "a": {"type": "stdio", "command": "npx", "args": ["-y", "server", "${HOME}"],
+              "env": {"K": "${K:-none}", "P": "pa$$w0rd", "Q": "ab$cd", "R": "!touch pwned"}},
         "a!": {"command": "x"}, "a?": {"command": "y"}
+    }}"#;
+    let of_folders = r#"{"projects": {"/work/here": {"mcpServers": {"a": {"command": "local"}}}, "/else": {"mcpServers": {"b": {"command": "x"}}}},
+        "mcpServers": {"a": {"command": "all"}, "c": {"command": "c"}}}"#;
+    let cursor = r#"{"mcpServers": {
+        "a": {"command": "${userHome}/bin/x", "args": ["--key", "${input:k}", "${workspaceFolder}/y"],
+              "env": {"A": "${env:A}", "B": "$B", "C": "${workspaceFolder}/z"}},
+        "b": {"command": "x", "env": {"A": "${command:secret}"}},
+        "c": {"url": "https://x.example/mcp", "bearerTokenEnv": "T"},
+        "d": {"url": "https://x.example/mcp", "bearerTokenEnv": "T", "headers": {"authorization": "x"}}
     }}"#;
     let windsurf = r#"{"mcpServers": {"a": {"serverUrl": "https://x.example/mcp", "disabledTools": ["x"]}}}"#;
     let cases = [
@@ -261,11 +271,13 @@ fn files_of_others_become_entries_of_ours() {
         (Kind::OpenCode, opencode),
         (Kind::ClaudeCode, claude),
         (Kind::Windsurf, windsurf),
+        (Kind::ClaudeCode, of_folders),
+        (Kind::Cursor, cursor),
         (Kind::Cursor, r#"{"servers": {}}"#),
         (Kind::Codex, "[mcp_servers\nx"),
     ];
     let shown = |(kind, text): (Kind, &str)| {
-        let Imported { servers, said } = match Imported::read(kind, text) {
+        let Imported { servers, said } = match Imported::read(kind, text, "/work/here") {
             Ok(imported) => imported,
             Err(why) => return format!("## {kind}: {why}\n"),
         };
@@ -328,6 +340,9 @@ fn entry() -> impl Strategy<Value = Value> {
         "transport",
         "serverUrl",
         "bearerTokenEnv",
+        "environment",
+        "http_headers",
+        "inheritEnv",
         "autoApprove",
         "x",
     ];
@@ -343,7 +358,7 @@ proptest! {
             prop_assert!(all.problems.iter().all(|problem| !problem.to_string().contains(char::is_control)), "{:?}", all.problems);
         }
         for kind in Kind::ALL {
-            let _ = Imported::read(kind, &text);
+            let _ = Imported::read(kind, &text, "/work/here");
         }
     }
 
@@ -352,6 +367,22 @@ proptest! {
         let all = read(&json!({"mcpServers": {"x": entry}}));
         prop_assert_eq!(all.servers.is_empty(), all.has_errors());
         prop_assert!(all.problems.iter().all(|problem| !problem.to_string().contains(char::is_control)), "{:?}", all.problems);
+    }
+
+    #[test]
+    fn nothing_that_an_extension_says_is_looked_up(entry in entry(), name in "env|environment|headers|http_headers|oauth") {
+        let mut entry = entry;
+        let texts = json!({"X": "${HOME}", "Y": "!echo", "Z": "{env:HOME}", "W": "$$"});
+        entry[&name] = if name == "oauth" { json!({"clientId": "x", "clientSecret": "$HOME"}) } else { texts };
+        let text = json!({"mcpServers": {"x": entry}}).to_string();
+        let all = Configuration::read(&[Document { place: Place::Extension, path: "x", text: &text }]);
+        prop_assert_eq!(all.servers.is_empty(), all.has_errors());
+        for server in all.servers {
+            prop_assert!(server.entry.values().iter().all(|value| value.known().is_some()), "{:?}", server);
+            let is_sent = server.entry.values().iter().any(|value| value.known().as_deref() == Some("!echo"));
+            let shown = format!("{:?}", server.entry);
+            prop_assert!(is_sent || !shown.contains("!echo"));
+        }
     }
 
     #[test]

@@ -32,12 +32,15 @@ pub(crate) enum Command {
     /// Sign in to a server.
     Login {
         name: String,
+        /// With the project's it has to be that one's file which has it.
+        place: Place,
         /// How long that may take.
         timeout_ms: u64,
     },
     /// Forget how one is signed in to a server.
     Logout {
         name: String,
+        place: Place,
     },
 }
 
@@ -398,9 +401,10 @@ fn reconnect(mut parser: Parser) -> Result<Command, String> {
 }
 
 fn login(mut parser: Parser) -> Result<Command, String> {
-    let (mut name, mut timeout_ms) = (None, LOGIN_MS);
+    let (mut name, mut timeout_ms, mut of) = (None, LOGIN_MS, Place::User);
     while let Some(argument) = parser.next().map_err(said)? {
         match argument {
+            _ if place(&argument, &mut of) => {}
             _ if is_help(&argument) => return Ok(Command::Help(Some("login"))),
             Arg::Long("timeout") => {
                 let word = text(parser.value().map_err(said)?)?;
@@ -413,19 +417,20 @@ fn login(mut parser: Parser) -> Result<Command, String> {
             other => return Err(strange(&other)),
         }
     }
-    Ok(Command::Login { name: name.ok_or("say which server: login NAME")?, timeout_ms })
+    Ok(Command::Login { name: name.ok_or("say which server: login NAME")?, place: of, timeout_ms })
 }
 
 fn logout(mut parser: Parser) -> Result<Command, String> {
-    let mut name = None;
+    let (mut name, mut of) = (None, Place::User);
     while let Some(argument) = parser.next().map_err(said)? {
         match argument {
+            _ if place(&argument, &mut of) => {}
             _ if is_help(&argument) => return Ok(Command::Help(Some("logout"))),
             Arg::Value(word) if name.is_none() => name = Some(text(word)?),
             other => return Err(strange(&other)),
         }
     }
-    Ok(Command::Logout { name: name.ok_or("say which server: logout NAME")? })
+    Ok(Command::Logout { name: name.ok_or("say which server: logout NAME")?, place: of })
 }
 
 #[cfg(test)]
@@ -480,6 +485,9 @@ mod tests {
             "reconnect a",
             "reconnect",
             "login docs --timeout 5",
+            "login -l docs",
+            "logout docs -l",
+            "logout docs",
             "lst",
             "unheard-of",
             "-x",

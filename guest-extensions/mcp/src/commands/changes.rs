@@ -1,7 +1,7 @@
 //! Servers put into a file, and taken out of it.
 
 use atoll_mcp_client::config::{Configuration, Document, Place, Severity, edit};
-use atoll_plugin::{Error, host};
+use atoll_plugin::{Error, config, host};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,6 +11,15 @@ use super::{
 use crate::files::Files;
 
 impl From<arguments::Place> for Place {
+    fn from(place: arguments::Place) -> Self {
+        match place {
+            arguments::Place::User => Self::User,
+            arguments::Place::Project => Self::Project,
+        }
+    }
+}
+
+impl From<arguments::Place> for config::Place {
     fn from(place: arguments::Place) -> Self {
         match place {
             arguments::Place::User => Self::User,
@@ -39,10 +48,10 @@ fn applies() -> &'static str {
 
 pub(super) async fn add(add: Add) -> Result<(), Error> {
     let Add { name, entry, place } = add;
-    let place = place.into();
-    let notes = checked(&name, &entry, place)
+    let notes = checked(&name, &entry, place.into())
         .map_err(|why| Error::invalid_arguments(format!("mcp add: server {name:?}: {why}")))?;
     let files = Files::read().await?;
+    let place = place.into();
     let before = files.text(place).await?;
     let known = files.has(place, &name);
     let text = edit::put(before, &name, &entry).map_err(|why| unchangeable(&why))?;
@@ -62,12 +71,14 @@ pub(super) fn unchangeable(why: &str) -> Error {
 
 pub(super) async fn remove(name: &str, place: arguments::Place) -> Result<(), Error> {
     let files = Files::read().await?;
-    let place: Place = place.into();
+    let place: config::Place = place.into();
     let without = edit::remove(files.text(place).await?, name).map_err(|why| unchangeable(&why))?;
     let Some(text) = without else {
         let (other, hint) = match place {
-            Place::User => (Place::Project, "; the project's file has one: -l takes that one out"),
-            Place::Project => (Place::User, "; your own file has one: leave out -l to take that one out"),
+            config::Place::User => (config::Place::Project, "; the project's file has one: -l takes that one out"),
+            config::Place::Project => {
+                (config::Place::User, "; your own file has one: leave out -l to take that one out")
+            }
         };
         if files.has(other, name) {
             return Err(Error::not_found(format!("there is no MCP server {name:?} in this file{hint}")));

@@ -1,57 +1,61 @@
 //! Servers of other programs, taken over: shown first, and written when that was asked for.
 
 use atoll_mcp_client::{
-    config::{Imported, Kind, Place, edit},
+    config::{Imported, Kind, NotImported, edit},
     names::namespace,
 };
-use atoll_plugin::{Error, files, host};
-use serde_json::{Map, Value};
+use atoll_plugin::{Error, config, files, host};
+use serde_json::Value;
 
-use super::{arguments::Import, changes};
+use super::{arguments::Import, changes, masked::masked};
 use crate::files::Files;
 
 /// A file that was found.
 struct Found {
     kind: Kind,
     path: String,
-    read: Result<Imported, String>,
+    read: Result<Imported, NotImported>,
 }
 
 pub(super) async fn import(wanted: Import) -> Result<(), Error> {
-    let place: Place = wanted.place.into();
+    let place: config::Place = wanted.place.into();
     let ours = Files::read().await?;
     let before = ours.text(place).await?.to_owned();
+    let folder = host::describe().cwd;
     let kinds = wanted.from.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind]);
     let mut found = Vec::new();
     for kind in kinds {
         match &wanted.file {
-            Some(path) => found.push(Found { kind, path: path.clone(), read: read(kind, path).await? }),
+            Some(path) => found.push(Found { kind, path: path.clone(), read: read(kind, path, &folder).await? }),
             None => {
                 for path in kind.places().iter().filter_map(|place| full(place)) {
-                    match read(kind, &path).await {
+                    match read(kind, &path, &folder).await {
                         Ok(read) => found.push(Found { kind, path, read }),
                         // Nothing is granted of a folder that is not there.
                         Err(Error::NotFound(_) | Error::Denied(_)) => {}
-                        Err(error) => found.push(Found { kind, path, read: Err(error.message()) }),
+                        Err(error) => {
+                            found.push(Found { kind, path, read: Err(NotImported::Unreadable(error.message())) })
+                        }
                     }
                 }
             }
         }
     }
     // What other files of a program are about is no fault of it.
-    if wanted.from.is_none() {
-        found.retain(|found| !matches!(&found.read, Err(why) if why.contains("there are no servers in it")));
+    if wanted.file.is_none() {
+        found.retain(|found| !matches!(found.read, Err(NotImported::NoServers(_))));
     }
     if found.is_empty() {
-        return Err(Error::not_found(match wanted.from {
-            Some(kind) => {
-                format!("mcp import: there is no file of {kind}; it is looked for at {}", kind.places().join(", "))
-            }
-            None => {
-                "mcp import: no other program has MCP servers here that can be found; name one with --from KIND FILE"
-                    .to_owned()
-            }
-        }));
+        if let Some(kind) = wanted.from {
+            let places = kind.places().join(", ");
+            return Err(Error::not_found(format!(
+                "mcp import: there are no servers of {kind}; they are looked for at {places}"
+            )));
+        }
+        host::print(
+            "No other program has MCP servers here that can be found. `atoll mcp import --from KIND FILE` takes over those of a file.",
+        );
+        return Ok(());
     }
     let known = ours.configuration();
     let mut taken: Vec<String> = known.servers.iter().map(|server| namespace(&server.name)).collect();
@@ -72,11 +76,11 @@ pub(super) async fn import(wanted: Import) -> Result<(), Error> {
     }
 }
 
-async fn read(kind: Kind, path: &str) -> Result<Result<Imported, String>, Error> {
+async fn read(kind: Kind, path: &str, folder: &str) -> Result<Result<Imported, NotImported>, Error> {
     let bytes = files::read(path.to_owned(), None).await?;
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => Imported::read(kind, &text),
-        Err(_) => Err("it is no UTF-8".to_owned()),
+        Ok(text) => Imported::read(kind, &text, folder),
+        Err(_) => Err(NotImported::Unreadable("it is no UTF-8".to_owned())),
     })
 }
 
@@ -110,28 +114,13 @@ fn plan(found: &[Found], before: &str, taken: &mut Vec<String>) -> Result<(Strin
             taken.push(namespace(name));
             text = edit::put(&text, name, entry).map_err(|why| changes::unchangeable(&why))?;
             is_new = true;
-            said.push_str(&format!("  {name}: {}\n", Value::Object(without_values(entry))));
+            said.push_str(&format!("  {name}: {}\n", Value::Object(masked(entry))));
         }
         for (name, note) in &imported.said {
             said.push_str(&format!("  {name}: note: {note}\n"));
         }
     }
     Ok((said, is_new.then_some(text)))
-}
-
-/// The entry as it may be shown to whoever looks over a shoulder: values of variables and headers are left out, unless they only
-/// say where the real value is.
-fn without_values(entry: &Map<String, Value>) -> Map<String, Value> {
-    let mut shown = entry.clone();
-    for key in ["env", "headers"] {
-        for value in shown.get_mut(key).and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
-            let is_named = value.as_str().is_some_and(|text| text.contains("${") || text.starts_with('!'));
-            if !is_named {
-                *value = Value::from("…");
-            }
-        }
-    }
-    shown
 }
 
 #[cfg(test)]
@@ -144,9 +133,21 @@ mod tests {
         let codex =
             "[mcp_servers.b]\nurl = \"https://x\"\nbearer_token_env_var = \"T\"\n[mcp_servers.a]\ncommand = \"z\"\n";
         let found = [
-            Found { kind: Kind::Cursor, path: ".cursor/mcp.json".into(), read: Imported::read(Kind::Cursor, cursor) },
-            Found { kind: Kind::Codex, path: "/h/.codex/config.toml".into(), read: Imported::read(Kind::Codex, codex) },
-            Found { kind: Kind::VsCode, path: "x".into(), read: Err("this is no JSON".into()) },
+            Found {
+                kind: Kind::Cursor,
+                path: ".cursor/mcp.json".into(),
+                read: Imported::read(Kind::Cursor, cursor, "/p"),
+            },
+            Found {
+                kind: Kind::Codex,
+                path: "/h/.codex/config.toml".into(),
+                read: Imported::read(Kind::Codex, codex, "/p"),
+            },
+            Found {
+                kind: Kind::VsCode,
+                path: "x".into(),
+                read: Err(NotImported::Unreadable("this is no JSON".into())),
+            },
         ];
         let before = "{\n  // mine\n  \"mcpServers\": {\"mine\": {\"command\": \"m\"}}\n}\n";
         let mut taken = vec![namespace("mine")];

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use atoll_mcp_client::{
-    config::{Place, Server as Defined, Severity, Transport},
+    config::{Place, Problem, Server as Defined, Severity, Transport},
     exposure::Exposure,
 };
 use atoll_mcp_connection::server::{Server, State};
@@ -19,6 +19,8 @@ struct Row {
     name: String,
     scope: &'static str,
     source: String,
+    /// The project's file that changes it.
+    changed_by: Option<String>,
     enabled: bool,
     transport: &'static str,
     exposure: Exposure,
@@ -47,16 +49,27 @@ pub(super) async fn list(adapter: &Mcp, as_json: bool) -> Result<(), Error> {
     }
     host::print(&shown);
     let missing = rows.iter().filter(|row| row.enabled && row.state != "connected").count();
-    match (is_check, problems.len(), missing) {
-        (false, ..) | (_, 0, 0) => Ok(()),
-        (_, 0, 1) => Err(Error::failed("a server is not there")),
-        (_, 0, missing) => Err(Error::failed(format!("{missing} servers are not there"))),
-        (_, 1, 0) => Err(Error::failed("an entry is wrong")),
-        (_, wrong, 0) => Err(Error::failed(format!("{wrong} entries are wrong"))),
-        (_, wrong, missing) => {
-            Err(Error::failed(format!("wrong entries: {wrong}; servers that are not there: {missing}")))
-        }
-    }
+    if is_check { verdict(problems.len(), missing, ["is not there", "are not there"]) } else { Ok(()) }
+}
+
+/// What a check comes to: how many entries are wrong, and of how many servers something is not as it should be, which is said of
+/// one and of several.
+///
+/// # Errors
+/// `failed` if there are any.
+pub(super) fn verdict(wrong: usize, servers: usize, [of_one, of_several]: [&str; 2]) -> Result<(), Error> {
+    let servers = match servers {
+        0 => None,
+        1 => Some(format!("a server {of_one}")),
+        servers => Some(format!("{servers} servers {of_several}")),
+    };
+    let wrong = match wrong {
+        0 => None,
+        1 => Some("an entry is wrong".to_owned()),
+        wrong => Some(format!("{wrong} entries are wrong")),
+    };
+    let all: Vec<String> = wrong.into_iter().chain(servers).collect();
+    if all.is_empty() { Ok(()) } else { Err(Error::failed(all.join(", and "))) }
 }
 
 /// How a server is, in a word, and why it is not there.
@@ -82,6 +95,7 @@ fn rows(adapter: &Mcp) -> (Vec<Row>, Vec<String>) {
             name: defined.name.clone(),
             scope,
             source: defined.path.clone(),
+            changed_by: defined.changed_by.clone(),
             enabled: defined.entry.enabled,
             transport: match defined.entry.transport {
                 Transport::Stdio(_) => "stdio",
@@ -101,6 +115,7 @@ fn rows(adapter: &Mcp) -> (Vec<Row>, Vec<String>) {
     let scope = |place| match place {
         Place::User => "user",
         Place::Project => "project",
+        Place::Extension => "extension",
     };
     let of_files = adapter.configuration.servers.iter().map(|defined| row(defined, scope(defined.place)));
     let registered = adapter.registered.borrow();
@@ -108,8 +123,13 @@ fn rows(adapter: &Mcp) -> (Vec<Row>, Vec<String>) {
     let mut rows: Vec<Row> = of_files.chain(of_extensions).collect();
     // What needs somebody stands first.
     rows.sort_by_key(|row| !(row.enabled && row.why.is_some()));
-    let errors = adapter.configuration.problems.iter().filter(|problem| problem.severity == Severity::Error);
-    (rows, errors.map(ToString::to_string).chain(registered.problems.iter().cloned()).collect())
+    let errors = wrong(adapter).map(ToString::to_string);
+    (rows, errors.chain(registered.problems.iter().cloned()).collect())
+}
+
+/// What is left out of the files.
+pub(super) fn wrong(adapter: &Mcp) -> impl Iterator<Item = &Problem> {
+    adapter.configuration.problems.iter().filter(|problem| problem.severity == Severity::Error)
 }
 
 fn as_value(rows: &[Row], problems: &[String]) -> Value {
@@ -130,6 +150,9 @@ fn as_value(rows: &[Row], problems: &[String]) -> Value {
                 "toolExposure": tool_exposure,
                 "resources": row.resources,
             });
+            if let Some(path) = &row.changed_by {
+                shown["changedBy"] = json!(path);
+            }
             if let Some(why) = &row.why {
                 shown["error"] = json!(why);
             }
@@ -153,8 +176,12 @@ fn text(rows: &[Row], problems: &[String]) -> String {
         };
         let state = if row.enabled { row.state } else { "off" };
         text.push_str(&format!(
-            "{:wide$}  {state}{tools}  ({}, {}, {})\n",
-            row.name, row.exposure, row.transport, row.source
+            "{:wide$}  {state}{tools}  ({}, {}, {}{})\n",
+            row.name,
+            row.exposure,
+            row.transport,
+            row.source,
+            row.changed_by.as_ref().map(|path| format!(", changed by {path}")).unwrap_or_default(),
         ));
         if let Some(why) = &row.why {
             text.push_str(&format!("    {}\n", why.replace('\n', "\n    ")));
@@ -182,6 +209,7 @@ mod tests {
             name: name.to_owned(),
             scope: "user",
             source: "/home/me/.atoll/mcp.json".to_owned(),
+            changed_by: (name == "off").then(|| "/p/.atoll/mcp.json".to_owned()),
             enabled: state != "off",
             transport: "stdio",
             exposure: Exposure::Codemode,
@@ -199,6 +227,6 @@ mod tests {
         let problems = ["/p/.atoll/mcp.json: server \"x\": it has neither".to_owned()];
         insta::assert_snapshot!(text(&rows, &problems));
         insta::assert_snapshot!(text(&[], &[]));
-        insta::assert_snapshot!(format!("{:#}", as_value(&rows[..2], &problems)));
+        insta::assert_snapshot!(format!("{:#}", as_value(&rows, &problems)));
     }
 }

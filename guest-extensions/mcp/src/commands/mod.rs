@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 mod changes;
 mod import;
 mod list;
+mod masked;
 mod sign_in;
 mod test;
 mod usage;
@@ -34,8 +35,8 @@ pub(crate) async fn run(adapter: &Mcp, typed: &str) -> Result<(), Error> {
         Command::Test { names, json } => test::test(adapter, &names, json).await?,
         Command::Import(import) => import::import(import).await?,
         Command::Reconnect { name } => reconnect(adapter, &name).await?,
-        Command::Login { name, timeout_ms } => sign_in::login(adapter, &name, timeout_ms).await?,
-        Command::Logout { name } => sign_in::logout(adapter, &name).await?,
+        Command::Login { name, place, timeout_ms } => sign_in::login(adapter, &name, place, timeout_ms).await?,
+        Command::Logout { name, place } => sign_in::logout(adapter, &name, place).await?,
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use atoll_mcp_client::{
-    config::{Authentication, Http, OAuth, Server as Defined, Transport},
+    config::{Authentication, Http, OAuth, Place, Server as Defined, Transport},
     session::ServerTool,
 };
 use atoll_mcp_connection::{
@@ -16,7 +16,7 @@ use atoll_mcp_connection::{
 use atoll_plugin::{Error, host, spawn_local};
 use futures::{FutureExt as _, future::LocalBoxFuture};
 
-use super::unknown;
+use super::{arguments, unknown};
 use crate::{Mcp, files::FILE};
 
 /// Nobody wants to know what a server offers that is only asked whether it lets us in.
@@ -30,12 +30,21 @@ impl Catalog for Nobody {
     fn settled(&self, _: &str) {}
 }
 
-/// A server that can be signed in to.
-fn defined<'a>(adapter: &'a Mcp, name: &str) -> Result<(&'a Defined, &'a Http, &'a OAuth), Error> {
+/// A server that can be signed in to. With the project's place it has to be defined there.
+fn defined<'a>(
+    adapter: &'a Mcp,
+    name: &str,
+    place: arguments::Place,
+) -> Result<(&'a Defined, &'a Http, &'a OAuth), Error> {
     let all = &adapter.configuration.servers;
     let Some(server) = all.iter().find(|server| server.name == name) else {
         return Err(unknown(name, all.iter().map(|server| server.name.as_str())));
     };
+    if place == arguments::Place::Project && server.place != Place::Project {
+        return Err(Error::not_found(format!(
+            "the project's file defines no MCP server {name:?}; your own file does: leave out -l"
+        )));
+    }
     let refused = |why: &str| Err(Error::invalid_arguments(format!("{name} is not signed in to: {why}")));
     match &server.entry.transport {
         Transport::Stdio(_) => refused("it is a program, which has what it needs from \"env\""),
@@ -56,8 +65,8 @@ async fn keeping(name: &str, http: &Http) -> Result<Keeping, Error> {
 ///
 /// # Errors
 /// Why it did not come to that.
-pub(super) async fn login(adapter: &Mcp, name: &str, timeout_ms: u64) -> Result<(), Error> {
-    let (server, http, oauth) = defined(adapter, name)?;
+pub(super) async fn login(adapter: &Mcp, name: &str, place: arguments::Place, timeout_ms: u64) -> Result<(), Error> {
+    let (server, http, oauth) = defined(adapter, name, place)?;
     let keeping = keeping(name, http).await?;
     let around = adapter.pool.surroundings();
     // What it wants it says when it refuses us.
@@ -88,8 +97,8 @@ pub(super) async fn login(adapter: &Mcp, name: &str, timeout_ms: u64) -> Result<
 ///
 /// # Errors
 /// Why it can not be forgotten.
-pub(super) async fn logout(adapter: &Mcp, name: &str) -> Result<(), Error> {
-    let (_, http, _) = defined(adapter, name)?;
+pub(super) async fn logout(adapter: &Mcp, name: &str, place: arguments::Place) -> Result<(), Error> {
+    let (_, http, _) = defined(adapter, name, place)?;
     let had = keeping(name, http).await?.forget().await?;
     host::print(&match had {
         true => format!("Signed out of {name}."),

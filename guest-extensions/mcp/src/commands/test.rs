@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use atoll_mcp_client::session::ServerTool;
+use atoll_mcp_client::{config::Problem, session::ServerTool};
 use atoll_mcp_connection::{
     Catalog,
     server::{Server, State, Surroundings, close_all},
@@ -14,7 +14,7 @@ use futures::{
 };
 use serde_json::{Map, Value, json};
 
-use super::unknown;
+use super::{list, unknown};
 use crate::Mcp;
 
 /// The tools of servers that are only looked at.
@@ -56,25 +56,22 @@ impl Outcome {
     }
 }
 
-/// Tries these, or all that are switched on.
+/// Tries these, or all that are switched on. With all of them what is wrong in the files counts, too.
 ///
 /// # Errors
-/// `not-found` for a name that no server has, `failed` if one fails.
+/// `not-found` for a name that no server has, `failed` if one fails or an entry is wrong.
 pub(super) async fn test(adapter: &Mcp, names: &[String], as_json: bool) -> Result<(), Error> {
     let defined = &adapter.configuration.servers;
     if let Some(name) = names.iter().find(|name| !defined.iter().any(|server| server.name == **name)) {
-        let wrong: Vec<String> = adapter
-            .configuration
-            .problems
-            .iter()
-            .filter(|problem| problem.server.as_ref() == Some(name))
-            .map(ToString::to_string)
-            .collect();
+        // It may be in a file that can not be read.
+        let about = |problem: &&Problem| problem.server.is_none() || problem.server.as_ref() == Some(name);
+        let wrong: Vec<String> = list::wrong(adapter).filter(about).map(ToString::to_string).collect();
         if !wrong.is_empty() {
             return Err(Error::failed(wrong.join("; ")));
         }
         return Err(unknown(name, defined.iter().map(|server| server.name.as_str())));
     }
+    let wrong: Vec<&Problem> = if names.is_empty() { list::wrong(adapter).collect() } else { Vec::new() };
     let wanted = defined.iter().filter(|server| match names {
         [] => server.entry.enabled,
         names => names.contains(&server.name),
@@ -89,17 +86,23 @@ pub(super) async fn test(adapter: &Mcp, names: &[String], as_json: bool) -> Resu
     .await;
     close_all(&servers).await;
     if as_json {
-        host::print(&format!("{:#}", Value::Array(outcomes.iter().map(as_value).collect())));
-    } else if outcomes.is_empty() {
-        host::print("There are no MCP servers that are switched on.");
+        let all = outcomes.iter().map(as_value).chain(wrong.iter().map(|problem| left_out(problem)));
+        host::print(&format!("{:#}", Value::Array(all.collect())));
     } else {
-        host::print(&outcomes.iter().map(text).collect::<String>());
+        let mut said: String = outcomes.iter().map(text).collect();
+        said.extend(wrong.iter().map(|problem| format!("Left out: {problem}\n")));
+        if said.is_empty() {
+            said.push_str("There are no MCP servers that are switched on.");
+        }
+        host::print(&said);
     }
-    match outcomes.iter().filter(|outcome| outcome.is_failure()).count() {
-        0 => Ok(()),
-        1 => Err(Error::failed("a server failed")),
-        failed => Err(Error::failed(format!("{failed} servers failed"))),
-    }
+    let failed = outcomes.iter().filter(|outcome| outcome.is_failure()).count();
+    list::verdict(wrong.len(), failed, ["failed", "failed"])
+}
+
+/// What is wrong in a file, among what came of servers.
+fn left_out(problem: &Problem) -> Value {
+    json!({"name": problem.server, "ok": false, "error": problem.to_string()})
 }
 
 async fn one(server: Rc<Server>, seen: &Seen, around: Rc<Surroundings>) -> Outcome {

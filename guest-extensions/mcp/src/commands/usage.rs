@@ -75,13 +75,15 @@ const TEST: &str = "\
 Usage: atoll mcp test [NAME…] [--json]
 
 Connects to servers, those that are switched off too if they are named, lists their tools, and calls one that says it only reads and
-needs no arguments, if there is one. Says how long each step took. Exits with 1 if one fails.
+needs no arguments, if there is one. Says how long each step took. Exits with 1 if one fails, and without names also if an entry is
+wrong.
 ";
 
 const IMPORT: &str = "\
 Usage: atoll mcp import [--from KIND [FILE]] [--yes] [-l]
 
-Shows what the servers of other programs become here, and with --yes puts them into mcp.json. What is there already stays.
+Shows what the servers of other programs become here, and with --yes puts them into mcp.json. What is there already stays. What
+looks like a key is not shown.
 
   --from KIND    claude-code, claude-desktop, cursor, vscode, windsurf, codex or opencode; else all that are found
   FILE           Another file than those where the program has them; it has to be in the working directory
@@ -96,16 +98,17 @@ Ends the connection to a server, and connects to it anew.
 ";
 
 const LOGIN: &str = "\
-Usage: atoll mcp login NAME [--timeout SECONDS]
+Usage: atoll mcp login NAME [-l] [--timeout SECONDS]
 
 Signs in to a server that asks for it: shows the page to open, and waits until the browser comes back, for 300 s if nothing else is
-said. What it gives is kept in Atoll's own directory, for you alone, and is renewed by itself.
+said. What it gives is kept in Atoll's own directory, for you alone, and is renewed by itself. With -l (--project) it has to be a
+server of the project's file.
 ";
 
 const LOGOUT: &str = "\
-Usage: atoll mcp logout NAME
+Usage: atoll mcp logout NAME [-l]
 
-Forgets how you are signed in to a server. The server is not told.
+Forgets how you are signed in to a server. The server is not told. With -l (--project) it has to be one of the project's file.
 ";
 
 #[cfg(test)]
