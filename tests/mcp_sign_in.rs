@@ -19,15 +19,15 @@ use crate::common::{
 
 /// What the server knows.
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     /// How many tokens it has given.
-    given: usize,
+    pub(crate) given: usize,
     /// How many of those it has taken back.
     revoked: usize,
     /// How long they last, in seconds.
     lasts: u64,
     /// How often it was asked for one with a renewal that was used before.
-    misused: usize,
+    pub(crate) misused: usize,
 }
 
 fn access(number: usize) -> String {
@@ -43,7 +43,7 @@ fn json_reply(status: u16, body: &Value) -> Reply {
 }
 
 /// A server of one tool, which lets in who has a token. What renews one does so once.
-fn server(lasts: u64) -> (Server, Arc<Mutex<State>>) {
+pub(crate) fn server(lasts: u64) -> (Server, Arc<Mutex<State>>) {
     let state = Arc::new(Mutex::new(State { lasts, ..State::default() }));
     let kept = Arc::clone(&state);
     let server = Server::answering(move |_, request| answer(&mut kept.lock().unwrap(), request));
@@ -107,14 +107,14 @@ fn place(server: &Server) -> Place {
 }
 
 /// A field of a query, as a browser would read it.
-fn field(url: &str, name: &str) -> String {
+pub(crate) fn field(url: &str, name: &str) -> String {
     let (_, query) = url.split_once('?').unwrap();
     let value = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}="))).unwrap();
     value.replace("%3A", ":").replace("%2F", "/")
 }
 
 /// Opens a page on this machine; what it shows.
-fn open(url: &str) -> String {
+pub(crate) fn open(url: &str) -> String {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();

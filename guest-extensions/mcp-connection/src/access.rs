@@ -73,18 +73,23 @@ impl Keeping {
     }
 }
 
+/// How a person signs in to the server of this name: a sentence without its end, which follows why they have to. Each adapter
+/// has its own way, and what one keeps lets no other in.
+pub type HowTo = fn(&str) -> String;
+
 /// Signed in, or not yet.
 #[derive(Debug)]
 pub(crate) struct SignedIn {
     server: String,
+    how_to: HowTo,
     keeping: Keeping,
     /// What was last read, so that not every request reads it.
     known: RefCell<Option<Kept>>,
 }
 
 impl SignedIn {
-    pub(crate) fn new(server: &str, url: &str) -> Self {
-        Self { server: server.to_owned(), keeping: Keeping::of(server, url), known: RefCell::default() }
+    pub(crate) fn new(server: &str, url: &str, how_to: HowTo) -> Self {
+        Self { server: server.to_owned(), how_to, keeping: Keeping::of(server, url), known: RefCell::default() }
     }
 
     async fn known(&self) -> Result<Kept, Error> {
@@ -131,10 +136,7 @@ impl SignedIn {
         if kept.wanted != wanted {
             self.keeping.write(&Kept { wanted, ..kept }).await?;
         }
-        let server = &self.server;
-        Ok(Verdict::SignIn(format!(
-            "{why}; `atoll mcp login {server}` signs in, in a session `/mcp login {server}` does"
-        )))
+        Ok(Verdict::SignIn(format!("{why}; {}", (self.how_to)(&self.server))))
     }
 
     async fn answer(&self, refused: &Refused) -> Result<Verdict, Error> {

@@ -50,7 +50,7 @@ impl Address {
         }
         let access: Box<dyn Access> = match &http.authentication {
             Authentication::Header | Authentication::Provider(_) => Box::new(Anybody),
-            Authentication::OAuth(_) => Box::new(SignedIn::new(name, &url)),
+            Authentication::OAuth(_) => Box::new(SignedIn::new(name, &url, around.how_to)),
         };
         let key = match &http.authentication {
             // It is the user's, and no file of theirs says so.

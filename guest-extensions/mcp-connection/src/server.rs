@@ -24,7 +24,7 @@ use futures::{
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{Answers, Catalog, Met, asking::Asking, drive::Drive, http::Address, stdio::Program};
+use crate::{Answers, Catalog, Met, access::HowTo, asking::Asking, drive::Drive, http::Address, stdio::Program};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
@@ -92,6 +92,8 @@ pub struct Surroundings {
     pub file: String,
     /// Who answers what they ask; [`Identity::answers`] says whether there is somebody.
     pub answers: Option<Rc<dyn Answers>>,
+    /// How a person signs in to one of them.
+    pub how_to: HowTo,
 }
 
 impl Server {

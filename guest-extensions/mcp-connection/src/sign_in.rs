@@ -3,14 +3,11 @@
 use std::pin::pin;
 
 use atoll_mcp_client::{
-    config::{Address, Http, OAuth},
-    oauth::{Kept, Random, SignIn, Wanted},
+    config::{Address, Authentication, Entry, Http, OAuth, Transport},
+    oauth::{Asked, Kept, Random, SignIn, Wanted},
 };
 use atoll_plugin::{Error, clock, listener, ui};
-use futures::{
-    FutureExt as _,
-    future::{Either, select},
-};
+use futures::future::{Either, select};
 
 use crate::{
     access::Keeping,
@@ -63,9 +60,14 @@ impl Back {
         Ok(Self { pending, redirect })
     }
 
+    /// Waits until a browser comes back. Gives the address that it was led to.
+    async fn browser(&self, timeout_ms: u64) -> Result<String, Error> {
+        Ok(self.pending.wait(timeout_ms).await?.target)
+    }
+
     /// Waits until a browser comes back, or a person says where it would have gone.
     async fn wait(&self, timeout_ms: u64) -> Result<String, Error> {
-        let comes = pin!(self.pending.wait(timeout_ms).map(|came| came.map(|came| came.target)));
+        let comes = pin!(self.browser(timeout_ms));
         if !ui::available() {
             return comes.await;
         }
@@ -81,7 +83,86 @@ impl Back {
     }
 }
 
-/// Signs in to a server. `show` is given what a person has to read. `wanted`: what the server said when it refused us.
+/// A server of the configuration that a person can sign in to, and how.
+///
+/// # Errors
+/// Why nobody signs in to it.
+pub fn signed_in_to<'a>(name: &str, entry: &'a Entry) -> Result<(&'a Http, &'a OAuth), Error> {
+    let refused = |why: &str| Err(Error::invalid_arguments(format!("{name} is not signed in to: {why}")));
+    match &entry.transport {
+        Transport::Stdio(_) => refused("it is a program, which has what it needs from \"env\""),
+        Transport::Http(http) => match &http.authentication {
+            Authentication::OAuth(oauth) => Ok((http, oauth)),
+            Authentication::Header => refused("its entry has a header \"Authorization\""),
+            Authentication::Provider(_) => refused("its entry names a provider in \"auth\""),
+        },
+    }
+}
+
+/// What is kept of how a server of the configuration is signed in to.
+///
+/// # Errors
+/// Its address is not known.
+pub async fn keeping(name: &str, http: &Http, file: &str) -> Result<Keeping, Error> {
+    let url = value(&http.url, file).await.map_err(|error| about(error, "url"))?;
+    Ok(Keeping::of(name, &url))
+}
+
+/// A sign-in under way: somebody listens for the browser for as long as this is there.
+pub struct Begun {
+    server: String,
+    keeping: Keeping,
+    way: SignIn,
+    asked: Asked,
+    back: Back,
+}
+
+impl Begun {
+    /// Begins to sign in to a server, with what it said when it refused us.
+    ///
+    /// # Errors
+    /// Why it did not come to that.
+    pub async fn begin(server: &str, http: &Http, oauth: &OAuth, file: &str) -> Result<Self, Error> {
+        let url = value(&http.url, file).await.map_err(|error| about(error, "url"))?;
+        let secret = match &oauth.client_secret {
+            Some(secret) => Some(value(secret, file).await.map_err(|error| about(error, "oauth.clientSecret"))?),
+            None => None,
+        };
+        let keeping = Keeping::of(server, &url);
+        let kept = keeping.read().await?;
+        let wanted: Wanted = kept.wanted.clone().unwrap_or_default();
+        let failed = |why: String| Error::failed(format!("{server}: {why}"));
+        let way = SignIn::find(&Imports, &url, oauth, &wanted, &kept).await.map_err(failed)?;
+        let back = Back::open(oauth, &kept).await.map_err(|error| about(error, "the way back"))?;
+        let asked = way.ask(&Imports, &System, oauth, secret, &kept, &back.redirect).await.map_err(failed)?;
+        Ok(Self { server: server.to_owned(), keeping, way, asked, back })
+    }
+
+    /// The page that a person has to open.
+    pub fn page(&self) -> &str {
+        &self.asked.url
+    }
+
+    /// Waits until a browser comes back. Gives the address that it was led to.
+    ///
+    /// # Errors
+    /// `timeout` if none did for so long.
+    pub async fn browser(&self, timeout_ms: u64) -> Result<String, Error> {
+        self.back.browser(timeout_ms).await
+    }
+
+    /// Keeps what lets us in, by the address that the browser was led to.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn finish(&self, came: &str) -> Result<(), Error> {
+        let finished = self.way.finish(&Imports, &self.asked, came, clock::now()).await;
+        let new = finished.map_err(|why| Error::failed(format!("{}: {why}", self.server)))?;
+        self.keeping.keep(&new).await
+    }
+}
+
+/// Signs in to a server, with what it said when it refused us. `show` is given what a person has to read.
 ///
 /// # Errors
 /// Why it did not come to that; `timeout` if nobody did anything for so long.
@@ -93,27 +174,15 @@ pub async fn sign_in(
     timeout_ms: u64,
     show: impl Fn(&str),
 ) -> Result<(), Error> {
-    let url = value(&http.url, &around.file).await.map_err(|error| about(error, "url"))?;
-    let secret = match &oauth.client_secret {
-        Some(secret) => Some(value(secret, &around.file).await.map_err(|error| about(error, "oauth.clientSecret"))?),
-        None => None,
-    };
-    let keeping = Keeping::of(server, &url);
-    let kept = keeping.read().await?;
     let signing = async {
-        let wanted: Wanted = kept.wanted.clone().unwrap_or_default();
-        let failed = |why: String| Error::failed(format!("{server}: {why}"));
-        let way = SignIn::find(&Imports, &url, oauth, &wanted, &kept).await.map_err(failed)?;
-        let back = Back::open(oauth, &kept).await.map_err(|error| about(error, "the way back"))?;
-        let asked = way.ask(&Imports, &System, oauth, secret, &kept, &back.redirect).await.map_err(failed)?;
+        let begun = Begun::begin(server, http, oauth, &around.file).await?;
         show(&format!(
             "Open this page to sign in to {server}:\n\n{}\n\nIf the browser is on another machine, it can not open the last page. \
              Then fetch the address of that page here: curl 'ADDRESS'",
-            asked.url
+            begun.page()
         ));
-        let came = back.wait(timeout_ms).await?;
-        let new = way.finish(&Imports, &asked, &came, clock::now()).await.map_err(failed)?;
-        keeping.keep(&new).await
+        let came = begun.back.wait(timeout_ms).await?;
+        begun.finish(&came).await
     };
     match select(pin!(signing), pin!(clock::sleep(timeout_ms))).await {
         Either::Left((came, _)) => came,

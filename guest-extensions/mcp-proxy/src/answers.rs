@@ -12,6 +12,10 @@ use crate::{
 
 /// The longest description in a list, in characters.
 const MAX_DESCRIPTION: usize = 400;
+/// The longest name of a tool on its server that is shown, in characters.
+const MAX_LOCAL: usize = 100;
+/// The most tools that a name is said to stand for.
+const MAX_CANDIDATES: usize = 10;
 /// The longest instructions of a server, in characters.
 const MAX_INSTRUCTIONS: usize = 20_000;
 
@@ -42,9 +46,23 @@ fn count(number: usize, what: &str) -> String {
 
 /// A text of somebody's in one line, not too long.
 fn line(text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = text.chars().take(MAX_DESCRIPTION).collect();
-    if cut.len() < text.len() { format!("{cut}…") } else { text }
+    // No more is looked at than may be shown, with room for what is between words.
+    let begun: String = text.chars().take(4 * MAX_DESCRIPTION).collect();
+    beginning(&begun.split_whitespace().collect::<Vec<_>>().join(" "), MAX_DESCRIPTION)
+}
+
+/// So many characters of a text, and what says that there are more.
+fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// The name that a tool of a server is called by through the tool of that server: its own, or, where that is long, the one
+/// that it has here.
+fn by_server(item: &Item) -> &str {
+    if item.local.chars().nth(MAX_LOCAL).is_none() { &item.local } else { &item.name }
 }
 
 /// Which servers there are.
@@ -127,7 +145,7 @@ pub(crate) fn search(
         let _ = writeln!(text, "\nDeclared to you from the next call on: {}.", names.join(", "));
     }
     if let Some((server, item)) = called.first() {
-        let (name, local) = (Value::from(item.name.as_str()), Value::from(item.local.as_str()));
+        let (name, local) = (Value::from(item.name.as_str()), Value::from(by_server(item)));
         let by_namespace =
             servers.iter().find(|known| known.name == server.as_str()).and_then(|known| known.namespace.as_deref());
         let way = by_namespace.map(|tool| format!(" or {tool}({{ tool: {local}, args: … }})")).unwrap_or_default();
@@ -157,7 +175,8 @@ pub(crate) fn search(
 
 /// All of one tool.
 pub(crate) fn describe(server: &str, item: &Item) -> String {
-    let mut text = format!("{}: {} of the MCP server {server}\n", item.name, Value::from(item.local.as_str()));
+    let local = Value::from(beginning(&item.local, MAX_LOCAL));
+    let mut text = format!("{}: {local} of the MCP server {server}\n", item.name);
     if !item.tool.description.is_empty() {
         let _ = writeln!(text, "\n{}", item.tool.description);
     }
@@ -195,14 +214,18 @@ pub(crate) fn instructions(server: &str, said: Option<&str>) -> String {
 
 /// That there is no such tool.
 pub(crate) fn no_tool(name: &str, near: &[String]) -> String {
-    let name = Value::from(name);
+    let name = Value::from(beginning(name, MAX_LOCAL));
     let near = if near.is_empty() { String::new() } else { format!(" Is {} meant?", near.join(" or ")) };
     format!("There is no tool {name}.{near} mcp({{ search: \"words\" }}) finds tools.")
 }
 
 /// That several servers have such a tool.
 pub(crate) fn several(name: &str, candidates: &[String]) -> String {
-    format!("Several servers have a tool {}: it is one of {}.", Value::from(name), candidates.join(", "))
+    let shown: Vec<&str> = candidates.iter().take(MAX_CANDIDATES).map(String::as_str).collect();
+    let more = candidates.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let name = Value::from(beginning(name, MAX_LOCAL));
+    format!("Several servers have a tool {name}: it is one of {}{more}.", shown.join(", "))
 }
 
 /// That there is no such server.

@@ -1,6 +1,9 @@
 //! The tools of all servers, as far as they are known: by the names that they have here.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use atoll_mcp_client::{
     names::{fitting, namespace, near_matches},
@@ -14,6 +17,9 @@ use crate::{
     search,
     settings::Proxied,
 };
+
+/// The most arguments of a tool that it is found by.
+const MAX_ARGUMENTS: usize = 100;
 
 /// What is done on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +40,21 @@ pub(crate) struct Item {
     pub(crate) what: What,
     /// How it is described.
     pub(crate) tool: ServerTool,
+    /// Differs for tools that are described differently.
+    pub(crate) digest: u64,
     keywords: Vec<String>,
+}
+
+fn digest(tool: &ServerTool) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tool.to_json().to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Item {
     fn document(&self) -> search::Document<'_> {
         let properties = self.tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
-        let arguments = properties.into_iter().flat_map(|all| all.keys().map(String::as_str));
+        let arguments = properties.into_iter().flat_map(|all| all.keys().take(MAX_ARGUMENTS).map(String::as_str));
         let texts = [self.tool.title.as_deref().unwrap_or_default(), self.tool.description.as_str()];
         search::Document {
             names: vec![&self.name, &self.local],
@@ -123,7 +137,7 @@ impl Catalog {
                 all.push((What::Read(resource.uri.clone()), tool));
             }
         }
-        let others: BTreeSet<&str> = (self.0.iter())
+        let others: HashSet<&str> = (self.0.iter())
             .filter(|(name, _)| *name != server.name)
             .flat_map(|(_, known)| known.iter().flat_map(|known| known.items.iter().map(|item| item.name.as_str())))
             .collect();
@@ -134,6 +148,7 @@ impl Catalog {
             name,
             local: tool.name.clone(),
             keywords: server.keywords(&tool.name),
+            digest: digest(&tool),
             what,
             tool,
         });
@@ -157,7 +172,8 @@ impl Catalog {
         if let Some(found) = self.items(server).find(|(_, item)| item.name == name) {
             return one(found);
         }
-        let same = |item: &Item| item.local == name || as_written(&item.name) == as_written(name);
+        let written = as_written(name);
+        let same = |item: &Item| item.local == name || as_written(&item.name) == written;
         let alike: Vec<(&str, &Item)> = self.items(server).filter(|(_, item)| same(item)).collect();
         match alike[..] {
             [found] => one(found),

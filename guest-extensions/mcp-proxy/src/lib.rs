@@ -18,6 +18,7 @@
 mod answers;
 mod catalog;
 mod gateway;
+mod keeping;
 mod kept;
 mod lifecycle;
 mod one;
@@ -27,6 +28,7 @@ mod search;
 mod settings;
 mod shape;
 mod shared;
+mod signing;
 mod tools;
 
 use std::{cell::Cell, rc::Rc};
@@ -51,6 +53,7 @@ use kept::Stale;
 use one::{CHECKS_AT_ONCE, One};
 use settings::Direct;
 use shared::Shared;
+use signing::Signing;
 
 /// The file of servers.
 const FILE: &str = "mcp.json";
@@ -62,6 +65,7 @@ const START_WAIT_MS: u64 = 8_000;
 struct Proxy {
     servers: Vec<Rc<One>>,
     shared: Rc<Shared>,
+    signing: Signing,
     /// The first prompt has been waited for.
     waited: Cell<bool>,
 }
@@ -78,7 +82,7 @@ impl Extension for Proxy {
         // What others have called their tools is not taken from them.
         let others = table::list().await.unwrap_or_default();
         let others = others.into_iter().filter(|entry| entry.plugin != about.plugin).map(|entry| entry.tool.name);
-        let shared = Rc::new(Shared::new(servers, settings, others.collect()));
+        let shared = Rc::new(Shared::new(servers, settings, others.collect(), !is_command));
         let is_first = shared.is_first().await;
         let drive = Drive::new()?;
         let identity = Identity { name: "atoll".to_owned(), version: about.version, root: about.cwd, answers: true };
@@ -88,6 +92,7 @@ impl Extension for Proxy {
             home: host::home(),
             file: FILE.to_owned(),
             answers: Some(Rc::new(Person)),
+            how_to: if shared.settings.no_gateway { signing::by_command } else { signing::by_gateway },
         });
         let checks = Rc::new(Semaphore::new(CHECKS_AT_ONCE));
         let mut all = Vec::new();
@@ -116,8 +121,8 @@ impl Extension for Proxy {
             .event("before-agent-start")
             // Whoever connects to servers hears of those that others add; and there is one such extension.
             .event("mcp-servers-change")
-            .command(gateway::NAME, "Says how it is with the MCP servers.");
-        Ok((Self { servers: all, shared, waited: Cell::new(false) }, wanted))
+            .command(gateway::NAME, "Says how it is with the MCP servers, and signs in to them.");
+        Ok((Self { servers: all, shared, signing: Signing::new(around), waited: Cell::new(false) }, wanted))
     }
 
     async fn on_event(&self, _: EventId, event: Event) -> Result<Outcome, Error> {
@@ -144,16 +149,22 @@ impl Extension for Proxy {
     }
 
     async fn command(&self, _: EventId, _: &str, arguments: &str) -> Result<(), Error> {
-        if !matches!(arguments.trim(), "" | "list") {
-            return Err(Error::invalid_arguments(
-                "/mcp says how it is with the servers, and takes nothing; servers are added in mcp.json",
-            ));
+        match arguments.split_whitespace().collect::<Vec<_>>()[..] {
+            [] | ["list"] => host::print(&self.shared.status(&self.servers)),
+            ["login", server] => self.signing.login(self.shared.named(&self.servers, server)?).await?,
+            ["logout", server] => self.signing.logout(self.shared.named(&self.servers, server)?).await?,
+            _ => {
+                return Err(Error::invalid_arguments(
+                    "/mcp says how it is with the servers, /mcp login SERVER and /mcp logout SERVER sign in and out; servers \
+                     are added in mcp.json",
+                ));
+            }
         }
-        host::print(&self.shared.status(&self.servers));
         Ok(())
     }
 
     async fn stop(&self) {
+        self.signing.close();
         let closing = self.servers.iter().map(|one| one.server.close());
         join_all(closing).await;
     }
@@ -213,7 +224,7 @@ impl export::Guest for Calls {
         let Ok(Value::Object(arguments)) = serde_json::from_str(&call.arguments) else {
             return Err(Error::invalid_arguments("The arguments have to be an object."));
         };
-        proxy.shared.call(&proxy.servers, &call, arguments).await
+        proxy.shared.call(&proxy.servers, &proxy.signing, &call, arguments).await
     }
 }
 

@@ -1,6 +1,8 @@
 //! Names that the tools of servers have here.
 
-use atoll_mcp_client::names::{fitting, namespace};
+use std::collections::{HashMap, HashSet};
+
+use atoll_mcp_client::names::{MAX_NAME, fitting, namespace};
 
 /// How such a name begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,9 +41,9 @@ impl Prefix {
     }
 }
 
-/// The names of all these tools of a server, in their order. Each is one that every model's API takes. Those that would be
-/// equal, that are too long or that are taken end in a digest of the server and the tool. A tool whose own name begins with
-/// the prefix does not get it twice.
+/// The names of all these tools of a server, in their order: no two are equal, and each is one that every model's API takes.
+/// Those that would be equal, that are too long or that are taken end in a digest of the server and the tool. A tool whose own
+/// name begins with the prefix does not get it twice.
 pub(crate) fn names(prefix: Prefix, server: &str, tools: &[&str], is_taken: impl Fn(&str) -> bool) -> Vec<String> {
     let before = prefix.of_server(server).map(|before| plain(&before));
     let wanted = |tool: &str| {
@@ -54,12 +56,41 @@ pub(crate) fn names(prefix: Prefix, server: &str, tools: &[&str], is_taken: impl
         }
     };
     let all: Vec<String> = tools.iter().map(|tool| wanted(tool)).collect();
-    let mut uses = std::collections::HashMap::<&str, usize>::new();
+    let mut uses = HashMap::<&str, usize>::new();
     for name in &all {
         *uses.entry(name.as_str()).or_default() += 1;
     }
-    let taken = |name: &str| uses.get(name).is_some_and(|count| *count > 1) || is_taken(name);
-    all.iter().zip(tools).map(|(name, tool)| fitting(name, server, tool, taken)).collect()
+    let is_own = |name: &str| {
+        let is_alone = uses.get(name).is_some_and(|count| *count == 1);
+        is_alone && name.len() <= MAX_NAME && !is_taken(name)
+    };
+    // Who may have the name that it wants has it, whoever else comes to the same one with a digest.
+    let mut given: HashSet<String> = all.iter().filter(|name| is_own(name)).cloned().collect();
+    let named = all.iter().zip(tools).map(|(name, tool)| {
+        if is_own(name) {
+            return name.clone();
+        }
+        let mut name_with = fitting(name, server, tool, |_| true);
+        let mut again = 0_usize;
+        while is_taken(&name_with) || !given.insert(name_with.clone()) {
+            again += 1;
+            name_with = fitting(name, server, &format!("{tool}\0{again}"), |_| true);
+        }
+        name_with
+    });
+    named.collect()
+}
+
+/// The tools that call those of one server each, by server, with none where two would have one name: a call must not get to
+/// another server than the one that it names.
+pub(crate) fn namespaces<'a>(servers: impl Iterator<Item = &'a str>) -> HashMap<String, Option<String>> {
+    let all: Vec<(&str, String)> = servers.map(|server| (server, of_namespace(server))).collect();
+    let mut uses = HashMap::<&str, usize>::new();
+    for (_, name) in &all {
+        *uses.entry(name.as_str()).or_default() += 1;
+    }
+    let alone = |name: &String| uses.get(name.as_str()).is_some_and(|count| *count == 1);
+    all.iter().map(|(server, name)| ((*server).to_owned(), Some(name.clone()).filter(alone))).collect()
 }
 
 /// The tool that calls those of one server.
@@ -113,6 +144,26 @@ mod tests {
         assert_ne!(forth[0], forth[1]);
         assert_eq!(forth[2], "s_c");
         assert!(names(Prefix::None, "s", &["read"], |name| name == "read")[0].starts_with("read_"));
+    }
+
+    #[test]
+    fn a_name_with_a_digest_takes_no_name_of_others_either() {
+        let digest = names(Prefix::None, "s", &["mcp"], |name| name == "mcp").remove(0);
+        assert!(digest.starts_with("mcp_"), "{digest}");
+        // A server may name a tool so that it looks like what another of its tools would be called.
+        let own = names(Prefix::None, "s", &["mcp", &digest], |name| name == "mcp");
+        assert_eq!(own[1], digest, "who has the name as it is keeps it");
+        assert!(own[0] != digest && own[0].starts_with("mcp_"), "{own:?}");
+        let others = names(Prefix::None, "s", &["mcp"], |name| name == "mcp" || name == digest);
+        assert_eq!(others[0], own[0]);
+    }
+
+    #[test]
+    fn of_servers_whose_tools_would_have_one_name_none_has_one() {
+        let long = "x".repeat(64);
+        let like = of_namespace(&long).split_off("mcp__".len());
+        let all = namespaces([long.as_str(), like.as_str(), "good"].into_iter());
+        assert_eq!((&all[&long], &all[&like], all["good"].as_deref()), (&None, &None, Some("mcp__good")));
     }
 
     proptest! {

@@ -9,6 +9,8 @@ const STOP_WORDS: [&str; 21] = [
 ];
 /// The longest query that is looked at, in characters.
 const MAX_QUERY: usize = 1_000;
+/// How much is looked at of each text of a tool, in characters.
+const MAX_TEXT: usize = 2_000;
 /// What a word counts for in each place.
 const NAME: f64 = 3.0;
 const KEYWORDS: f64 = 2.0;
@@ -68,12 +70,17 @@ pub(crate) fn rank(query: &str, documents: &[Document<'_>]) -> Vec<usize> {
 fn weights(document: &Document<'_>) -> HashMap<String, f64> {
     let mut weights = HashMap::new();
     for (texts, weight) in [(&document.names, NAME), (&document.keywords, KEYWORDS), (&document.texts, TEXT)] {
-        for word in texts.iter().flat_map(|text| words(text)) {
+        for word in texts.iter().flat_map(|text| words(beginning(text))) {
             let known: &mut f64 = weights.entry(word).or_default();
             *known = known.max(weight);
         }
     }
     weights
+}
+
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
+    text.get(..end).unwrap_or_default()
 }
 
 fn weight(weights: &HashMap<String, f64>, term: &str) -> f64 {

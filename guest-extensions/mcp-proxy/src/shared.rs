@@ -8,7 +8,7 @@ use std::{
 
 use atoll_mcp_client::session::{Failure, Progress, ServerTool, Session};
 use atoll_mcp_connection::{Catalog as Listener, Met, server::Server, shown};
-use atoll_plugin::{Content, Error, ToolOutput, clock, log, progress, store, tools as export};
+use atoll_plugin::{Content, Error, ToolOutput, log, progress, store, tools as export};
 use futures::{FutureExt as _, future::LocalBoxFuture};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -17,13 +17,19 @@ use crate::{
     answers::{self, Standing},
     catalog::{Catalog, Found, Item},
     gateway::{self, Request},
+    keeping,
     kept::{self, Kept, Resource, Stale},
     one::One,
-    output,
+    output, prefix, say,
     settings::{Direct, Proxied, Settings},
-    tools::{Stands, Tools, namespace_of},
+    signing::Signing,
+    tools::{Stands, Tools},
 };
 
+/// Names of tools that servers' tools do not get: what they do is told by their names alone.
+const RESERVED: [&str; 4] = [gateway::NAME, "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"];
+/// How many declared tools are many.
+const MANY: usize = 75;
 /// The most pages of resources.
 const MAX_PAGES: usize = 100;
 /// The most resources of a server that are tools.
@@ -35,6 +41,9 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Names of tools that others have.
     others: HashSet<String>,
+    /// Names that no tool of a server gets, for others of this adapter or of its kind are called so: what is called by them
+    /// must not be a server's to choose.
+    reserved: HashSet<String>,
     catalog: RefCell<Catalog>,
     /// What was listed last of each server, with its name.
     listed: RefCell<HashMap<String, Kept>>,
@@ -43,13 +52,37 @@ pub(crate) struct Shared {
     settling: RefCell<HashMap<String, Rc<watch::Sender<bool>>>>,
     /// The table is not changed any more.
     frozen: Cell<bool>,
+    /// How many tools it was said that there is no room for.
+    left: Cell<usize>,
+    /// It was said that many are declared, or nobody is to be told.
+    advised: Cell<bool>,
+    /// Those of whose connection all is known, how long that holds included.
+    met: RefCell<HashSet<String>>,
 }
 
 impl Shared {
-    pub(crate) fn new(servers: Vec<Proxied>, settings: Settings, others: HashSet<String>) -> Self {
-        let catalog = RefCell::new(Catalog::new(servers.iter().map(|server| server.name.clone())));
-        let (listed, tools, frozen) = (RefCell::default(), Tools::default(), Cell::new(false));
-        Self { servers, settings, others, catalog, listed, tools, settling: RefCell::default(), frozen }
+    /// `others`: the names of tools that others have. `advises`: there is somebody who may be told what would be better.
+    pub(crate) fn new(servers: Vec<Proxied>, settings: Settings, others: HashSet<String>, advises: bool) -> Self {
+        let names = || servers.iter().map(|server| server.name.as_str());
+        let mut namespaces = prefix::namespaces(names());
+        for name in namespaces.values_mut() {
+            *name = name.take().filter(|name| !others.contains(name));
+        }
+        let reserved = RESERVED.into_iter().map(str::to_owned).chain(names().map(prefix::of_namespace)).collect();
+        Self {
+            catalog: RefCell::new(Catalog::new(names().map(str::to_owned))),
+            tools: Tools::new(namespaces),
+            servers,
+            settings,
+            others,
+            reserved,
+            listed: RefCell::default(),
+            settling: RefCell::default(),
+            frozen: Cell::new(false),
+            left: Cell::default(),
+            advised: Cell::new(!advises),
+            met: RefCell::default(),
+        }
     }
 
     /// Tells this one once all is known of its server.
@@ -71,40 +104,39 @@ impl Shared {
     /// # Errors
     /// Why there is nothing.
     pub(crate) async fn remember(&self, server: &Proxied) -> Result<(), Stale> {
-        let bytes = store::get(kept::key(&server.name)).await.ok().flatten();
-        let kept = Kept::read(bytes.as_deref(), &kept::digest(server), clock::now())?;
+        let kept = keeping::read(server).await?;
         self.take_in(server, kept);
         Ok(())
     }
 
     fn take_in(&self, server: &Proxied, kept: Kept) {
-        // Names of tools that are not in the table are nobody else's.
-        let is_taken = |name: &str| server.direct != Direct::None && self.others.contains(name);
+        // What is not in the table may be called as others' tools there are.
+        let is_in_table = server.direct != Direct::None;
+        let is_taken = |name: &str| self.reserved.contains(name) || (is_in_table && self.others.contains(name));
         self.catalog.borrow_mut().put(server, self.settings.prefix, &kept, is_taken);
         self.listed.borrow_mut().insert(server.name.clone(), kept);
     }
 
-    /// Takes in what a server has listed, keeps it, and has the table say so. Gives a line for each tool that can not be had.
+    /// Takes in what a server has listed, and has the table say so. It is kept once it is known how long it holds. Gives a
+    /// line for each thing that can not be had.
     async fn have(&self, server: &Proxied, kept: Kept) -> Vec<String> {
         if self.listed.borrow().get(&server.name) != Some(&kept) {
             self.take_in(server, kept.clone());
         }
         let mut lost = self.settle_now().await;
-        match kept.to_bytes(&kept::digest(server), clock::now()) {
-            Some(bytes) => {
-                if let Err(error) = store::set(kept::key(&server.name), bytes).await {
-                    lost.push(format!("its tools are not kept for the next session: {}", error.message()));
-                }
-            }
-            None => lost.push("it has too many tools to keep them for the next session".to_owned()),
+        if self.met.borrow().contains(&server.name) {
+            lost.extend(keeping::write(server, &kept, &self.servers).await.err());
         }
         lost
     }
 
-    /// Takes in what a server has beside its tools, and how long it holds.
-    async fn have_more(&self, server: &Proxied, resources: Vec<Resource>, ttl_ms: Option<u64>) {
+    /// Takes in what a server has beside its tools, and how long it holds. Where the resources can not be had they are those
+    /// of before.
+    async fn have_more(&self, server: &Proxied, resources: Option<Vec<Resource>>, ttl_ms: Option<u64>) {
+        let is_first = self.met.borrow_mut().insert(server.name.clone());
         let before = self.listed.borrow().get(&server.name).cloned().unwrap_or_default();
-        if before.resources != resources || before.ttl_ms != ttl_ms {
+        let resources = resources.unwrap_or_else(|| before.resources.clone());
+        if is_first || before.resources != resources || before.ttl_ms != ttl_ms {
             for why in self.have(server, Kept { resources, ttl_ms, ..before }).await {
                 log::write(log::Level::Warn, &format!("the server {}: {why}", server.name));
             }
@@ -122,7 +154,24 @@ impl Shared {
         if self.frozen.get() {
             return Vec::new();
         }
-        self.tools.settle(&self.servers, &self.settings, &self.catalog).await
+        let settled = self.tools.settle(&self.servers, &self.settings, &self.catalog).await;
+        if settled.left > 0 && self.left.replace(settled.left) != settled.left {
+            let text = format!(
+                "{} tools of servers are left to {}: there is no room for more in the table; includeTools says which to have",
+                settled.left,
+                gateway::NAME
+            );
+            say(log::Level::Warn, &text);
+        }
+        if settled.declared >= MANY && !self.advised.replace(true) {
+            let text = format!(
+                "{} tools of servers are declared to the model, which costs their size with every request; \"directTools\": \
+                 \"search\" declares those that a search finds",
+                settled.declared
+            );
+            say(log::Level::Info, &text);
+        }
+        settled.lost
     }
 
     /// From here on the table stays as it is, if the configuration says so.
@@ -139,7 +188,7 @@ impl Shared {
             name: &one.proxied.name,
             description: one.proxied.entry.description.as_deref(),
             standing: one.standing(),
-            namespace: namespace_of(&one.proxied, &self.settings, &self.catalog.borrow()),
+            namespace: self.tools.namespace_of(&one.proxied.name),
         });
         told.collect()
     }
@@ -156,11 +205,12 @@ impl Shared {
     pub(crate) async fn call(
         &self,
         servers: &[Rc<One>],
+        signing: &Signing,
         call: &export::Invocation,
         arguments: Map<String, Value>,
     ) -> Result<ToolOutput, Error> {
         match self.tools.stands_for(&call.tool) {
-            Some(Stands::Gateway) => self.gateway(servers, call, &arguments).await,
+            Some(Stands::Gateway) => self.gateway(servers, signing, call, &arguments).await,
             Some(Stands::Namespace(server)) => {
                 let tool = arguments.get("tool").and_then(Value::as_str).unwrap_or_default();
                 let given = gateway::arguments(arguments.get("args")).map_err(Error::invalid_arguments)?;
@@ -178,6 +228,7 @@ impl Shared {
     async fn gateway(
         &self,
         servers: &[Rc<One>],
+        signing: &Signing,
         call: &export::Invocation,
         asked: &Map<String, Value>,
     ) -> Result<ToolOutput, Error> {
@@ -195,9 +246,9 @@ impl Shared {
                 answers::describe(&server, &item)
             }
             Request::Connect(name) => {
-                let name = self.server(servers, &name)?;
-                self.one(servers, &name)?.connect().await?;
-                self.search(servers, &gateway::Search::of_all(), Some(&name)).await?
+                let one = self.named(servers, &name)?;
+                one.connect().await?;
+                self.search(servers, &gateway::Search::of_all(), Some(&one.proxied.name)).await?
             }
             Request::Instructions(name) => {
                 let name = self.server(servers, &name)?;
@@ -209,6 +260,8 @@ impl Shared {
                 let catalog = self.catalog.borrow();
                 answers::instructions(&name, catalog.of(&name).and_then(|known| known.instructions.as_deref()))
             }
+            Request::Start(name) => signing.start(self.named(servers, &name)?).await?,
+            Request::Complete(name, came) => signing.complete(self.named(servers, &name)?, &came).await?,
             Request::Search(search) => self.search(servers, &search, server).await?,
         };
         progress::shape(&call.id, output::MAX_TEXT, false);
@@ -240,6 +293,14 @@ impl Shared {
         let catalog = self.catalog.borrow();
         let found = catalog.server(name).map(str::to_owned);
         found.ok_or_else(|| Error::not_found(answers::no_server(name, &catalog, &self.told(servers))))
+    }
+
+    /// The same, with its connection.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn named<'a>(&self, servers: &'a [Rc<One>], name: &str) -> Result<&'a Rc<One>, Error> {
+        self.one(servers, &self.server(servers, name)?)
     }
 
     fn one<'a>(&self, servers: &'a [Rc<One>], name: &str) -> Result<&'a Rc<One>, Error> {
@@ -320,12 +381,10 @@ impl Listener for Shared {
             let _settles = Settles(self.settling.borrow().get(&server.name).cloned());
             let Some(proxied) = self.proxied(&server.name).filter(|_| what != Met::Prompts) else { return };
             let resources = if proxied.resources { resources(session).await } else { Ok(Vec::new()) };
-            match resources {
-                Ok(resources) => self.have_more(proxied, resources, session.lasts()).await,
-                Err(failure) => {
-                    log::write(log::Level::Warn, &format!("the server {}: its resources: {failure}", server.name));
-                }
+            if let Err(failure) = &resources {
+                log::write(log::Level::Warn, &format!("the server {}: its resources: {failure}", server.name));
             }
+            self.have_more(proxied, resources.ok(), session.lasts()).await;
         };
         meeting.boxed_local()
     }

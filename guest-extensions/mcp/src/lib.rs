@@ -109,6 +109,7 @@ impl Extension for Mcp {
             home: host::home(),
             file: FILE.to_owned(),
             answers,
+            how_to: |server| format!("`atoll mcp login {server}` signs in, in a session `/mcp login {server}` does"),
         };
         let adapter = Self {
             configuration,

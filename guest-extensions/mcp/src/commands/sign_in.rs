@@ -8,10 +8,8 @@ use atoll_mcp_client::{
 };
 use atoll_mcp_connection::{
     Catalog,
-    access::Keeping,
     server::{Server, State, Surroundings},
-    sign_in::sign_in,
-    values::{about, value},
+    sign_in::{keeping, sign_in, signed_in_to},
 };
 use atoll_plugin::{Error, host, spawn_local};
 use futures::{FutureExt as _, future::LocalBoxFuture};
@@ -45,20 +43,8 @@ fn defined<'a>(
             "the project's file defines no MCP server {name:?}; your own file does: leave out -l"
         )));
     }
-    let refused = |why: &str| Err(Error::invalid_arguments(format!("{name} is not signed in to: {why}")));
-    match &server.entry.transport {
-        Transport::Stdio(_) => refused("it is a program, which has what it needs from \"env\""),
-        Transport::Http(http) => match &http.authentication {
-            Authentication::OAuth(oauth) => Ok((server, http, oauth)),
-            Authentication::Header => refused("its entry has a header \"Authorization\""),
-            Authentication::Provider(_) => refused("its entry names a provider in \"auth\""),
-        },
-    }
-}
-
-async fn keeping(name: &str, http: &Http) -> Result<Keeping, Error> {
-    let url = value(&http.url, FILE).await.map_err(|error| about(error, "url"))?;
-    Ok(Keeping::of(name, &url))
+    let (http, oauth) = signed_in_to(name, &server.entry)?;
+    Ok((server, http, oauth))
 }
 
 /// Signs in. A server that lets everybody in, or us already, is left as it is.
@@ -67,7 +53,7 @@ async fn keeping(name: &str, http: &Http) -> Result<Keeping, Error> {
 /// Why it did not come to that.
 pub(super) async fn login(adapter: &Mcp, name: &str, place: arguments::Place, timeout_ms: u64) -> Result<(), Error> {
     let (server, http, oauth) = defined(adapter, name, place)?;
-    let keeping = keeping(name, http).await?;
+    let keeping = keeping(name, http, FILE).await?;
     let around = adapter.pool.surroundings();
     // What it wants it says when it refuses us.
     if keeping.read().await?.wanted.is_none() {
@@ -99,7 +85,7 @@ pub(super) async fn login(adapter: &Mcp, name: &str, place: arguments::Place, ti
 /// Why it can not be forgotten.
 pub(super) async fn logout(adapter: &Mcp, name: &str, place: arguments::Place) -> Result<(), Error> {
     let (_, http, _) = defined(adapter, name, place)?;
-    let had = keeping(name, http).await?.forget().await?;
+    let had = keeping(name, http, FILE).await?.forget().await?;
     host::print(&match had {
         true => format!("Signed out of {name}."),
         false => format!("You were not signed in to {name}."),
