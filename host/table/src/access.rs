@@ -86,7 +86,7 @@ pub trait TableAccess: Send + Sync {
     fn activate(&self, names: Vec<String>, active: bool) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Adds tools of the calling plugin, or replaces those it has under the same names. `runner` runs them. With them
-    /// it may have `most`, withdrawn ones included.
+    /// it may have `most`; what was withdrawn gives its place to what is new before there are too many.
     ///
     /// # Errors
     /// As [`crate::Table::register`].

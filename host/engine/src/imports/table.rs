@@ -181,7 +181,10 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
             let Access { table, clock, .. } = table(accessor, None)?;
             let _pause = clock.pause();
             table.unregister(names.clone()).await?;
-            lock(&plugin.added).retain(|name| !names.contains(name));
+            let mut added = lock(&plugin.added);
+            for name in &names {
+                added.remove(name);
+            }
             Ok::<_, Error>(())
         };
         Ok(withdraw.await.map_err(Into::into))

@@ -32,7 +32,7 @@ impl Order {
     }
 
     /// Whether it was there.
-    fn remove(&mut self, index: usize) -> bool {
+    pub(super) fn remove(&mut self, index: usize) -> bool {
         let was_there = self.members.remove(&index);
         if was_there {
             self.order.retain(|other| *other != index);

@@ -29,11 +29,11 @@ pub struct Registration {
     pub replaces: Vec<String>,
     /// The one of its tools that runs scripts which call other tools.
     pub runs_scripts: Option<String>,
-    /// How many tools the plugin may have, withdrawn ones included. No plugin may have more than 10,000.
+    /// How many tools the plugin may have. No plugin may have more than 10,000.
     pub most: u64,
 }
 
-/// The most tools one plugin can have in the table, withdrawn ones included.
+/// The most tools one plugin can have in the table.
 const MAX_TOOLS_OF_A_PLUGIN: u64 = 10_000;
 
 impl Registration {

@@ -61,7 +61,8 @@ impl Table {
     ///
     /// # Errors
     /// `invalid-arguments` if a name is malformed or given twice, a schema's root is not an object schema, or two
-    /// built-in plugins claim a name; `limit` if a plugin has too many tools. Then nothing is added.
+    /// built-in plugins claim a name; `limit` if a plugin has too many tools. Then nothing is added. What was withdrawn gives
+    /// its place to what is new before there are too many.
     pub fn register(
         &mut self,
         registration: impl Into<Registration>,
@@ -70,11 +71,16 @@ impl Table {
     ) -> Result<(), Error> {
         let registration = registration.into();
         self.check(&registration, &tools)?;
-        let Registration { plugin, origin, replaces, runs_scripts, .. } = registration;
+        let Registration { plugin, origin, replaces, runs_scripts, most } = registration;
         let own: HashMap<String, usize> = (self.tools.iter().enumerate())
             .filter(|(_, entry)| entry.is_of(&plugin, origin))
             .map(|(index, entry)| (entry.local.clone(), index))
             .collect();
+        let new = tools.iter().filter(|tool| !own.contains_key(&tool.name)).count();
+        let mut given_up = match (own.len() + new) as u64 > most {
+            true => self.given_up(&own, &tools),
+            false => Vec::new(),
+        };
         let mut activate = Vec::new();
         let first_new = self.tools.len();
         let count = tools.len();
@@ -93,12 +99,19 @@ impl Table {
                 tool,
                 local,
             });
-            let index = match own.get(&entry.local) {
-                Some(index) => {
+            let index = match (own.get(&entry.local), given_up.pop()) {
+                (Some(index), not_needed) => {
+                    given_up.extend(not_needed);
                     self.tools[*index] = entry;
                     *index
                 }
-                None => {
+                (None, Some(index)) => {
+                    self.active.remove(index);
+                    self.decided[index] = false;
+                    self.tools[index] = entry;
+                    index
+                }
+                (None, None) => {
                     self.tools.push(entry);
                     self.decided.push(false);
                     self.tools.len() - 1
@@ -118,9 +131,35 @@ impl Table {
         Ok(())
     }
 
+    /// Whether the place of a tool can be had by another one of its plugin: it was withdrawn, and nobody but the plugin has
+    /// said anything of it.
+    fn is_given_up(&self, index: usize) -> bool {
+        self.tools[index].is_withdrawn() && !self.switched_off.contains(&index)
+    }
+
+    /// The places of a plugin's tools that were withdrawn and are not among these, the first one last.
+    fn given_up(&self, own: &HashMap<String, usize>, tools: &[Tool]) -> Vec<usize> {
+        let named: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let others = own.iter().filter(|(local, _)| !named.contains(local.as_str())).map(|(_, index)| *index);
+        let mut places: Vec<usize> = others.filter(|index| self.is_given_up(*index)).collect();
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        places
+    }
+
     fn check(&self, registration: &Registration, tools: &[Tool]) -> Result<(), Error> {
         let Registration { plugin, origin, most, .. } = registration;
         let mut seen = HashSet::new();
+        // Looked at once: there may be thousands of each.
+        let rivals: HashMap<&str, &str> = match origin {
+            Origin::Builtin => {
+                let others = self
+                    .tools
+                    .iter()
+                    .filter(|entry| entry.origin == Origin::Builtin && entry.plugin != *plugin && !entry.is_hidden());
+                others.map(|entry| (entry.local.as_str(), entry.plugin.as_str())).collect()
+            }
+            Origin::User | Origin::Project => HashMap::new(),
+        };
         for tool in tools {
             let name = &tool.name;
             if !is_valid_name(name) {
@@ -137,20 +176,14 @@ impl Table {
                     "plugin {plugin}: the parameters of `{name}` must be a JSON Schema with \"type\": \"object\""
                 )));
             }
-            let rival = |entry: &&Arc<Registered>| {
-                entry.origin == Origin::Builtin && entry.local == *name && entry.plugin != *plugin && !entry.is_hidden()
-            };
-            if *origin == Origin::Builtin
-                && let Some(other) = self.tools.iter().find(rival)
-            {
+            if let Some(other) = rivals.get(name.as_str()) {
                 return Err(Error::InvalidArguments(format!(
-                    "plugin {plugin}: the tool `{name}` is already there, from plugin {}",
-                    other.plugin
+                    "plugin {plugin}: the tool `{name}` is already there, from plugin {other}"
                 )));
             }
         }
-        let own = self.tools.iter().filter(|entry| entry.is_of(plugin, *origin));
-        let known = own.filter(|entry| !seen.contains(&entry.local)).count();
+        let own = self.tools.iter().enumerate().filter(|(_, entry)| entry.is_of(plugin, *origin));
+        let known = own.filter(|(index, entry)| !seen.contains(&entry.local) && !self.is_given_up(*index)).count();
         if (known + tools.len()) as u64 > *most {
             return Err(Error::Limit { name: "tools".to_owned(), value: *most });
         }
@@ -163,19 +196,21 @@ impl Table {
     /// # Errors
     /// `not-found` if the plugin has no such tool; then none is withdrawn.
     pub fn unregister(&mut self, plugin: &str, origin: Origin, names: &[String]) -> Result<(), Error> {
-        let mut indices = Vec::new();
-        for name in names {
-            let index = self.tools.iter().position(|entry| entry.is_of(plugin, origin) && entry.local == *name);
-            indices.push(index.ok_or_else(|| {
-                Error::NotFound(format!("the plugin {plugin} has no tool `{}`", name.escape_debug()))
-            })?);
-        }
-        for index in indices {
-            let mut entry = self.tools[index].shown_as(self.tools[index].local.clone(), Exposure::Hidden);
+        let own = self.tools.iter().enumerate().filter(|(_, entry)| entry.is_of(plugin, origin));
+        let own: HashMap<&str, usize> = own.map(|(index, entry)| (entry.local.as_str(), index)).collect();
+        let find = |name: &String| {
+            let index = own.get(name.as_str()).copied();
+            index.ok_or_else(|| Error::NotFound(format!("the plugin {plugin} has no tool `{}`", name.escape_debug())))
+        };
+        let indices = names.iter().map(find).collect::<Result<Vec<usize>, Error>>()?;
+        for index in &indices {
+            let mut entry = self.tools[*index].shown_as(self.tools[*index].local.clone(), Exposure::Hidden);
             entry.wanted_exposure = Exposure::Hidden;
-            self.tools[index] = Arc::new(entry);
+            self.tools[*index] = Arc::new(entry);
         }
-        self.settle();
+        if !self.settle_gone(&indices) {
+            self.settle();
+        }
         Ok(())
     }
 

@@ -23,27 +23,47 @@ pub struct Collision {
     pub claims: Vec<(String, Option<String>)>,
 }
 
-/// How many tools are looked at one by one, instead of working out all names anew.
+/// For how many tools all others are looked at one by one, instead of putting their names together first.
 const FEW: usize = 16;
 
 impl Table {
-    /// Gives the tools from this index on their names, if they are few and nobody claims what their plugins call them.
-    /// Else nothing is done, and it is `false`. A plugin that adds thousands of tools one after the other must not have
-    /// all names worked out each time.
+    /// Gives the tools from this index on their names, if nobody claims what their plugins call them. Else nothing is done,
+    /// and it is `false`. A plugin that adds thousands of tools a few at a time must not have all names worked out each time.
     pub(super) fn settle_new(&mut self, first: usize) -> bool {
         let (known, new) = self.tools.split_at(first);
-        if new.len() > FEW {
-            return false;
-        }
+        let claimed: Option<HashSet<&str>> = (new.len() > FEW)
+            .then(|| known.iter().filter(|entry| !entry.is_withdrawn()).map(|entry| entry.local.as_str()).collect());
         let is_claimed = |entry: &Arc<Registered>| {
             let claims = |other: &Arc<Registered>| !other.is_withdrawn() && other.local == entry.local;
-            self.names.contains_key(&entry.local) || known.iter().any(claims)
+            self.names.contains_key(&entry.local)
+                || match &claimed {
+                    Some(claimed) => claimed.contains(entry.local.as_str()),
+                    None => known.iter().any(claims),
+                }
         };
         if new.iter().any(|entry| entry.is_withdrawn() || is_claimed(entry)) {
             return false;
         }
         let names = new.iter().enumerate().map(|(at, entry)| (entry.local.clone(), first + at));
         self.names.extend(names.collect::<Vec<_>>());
+        true
+    }
+
+    /// Takes their names from these tools, which were withdrawn, if they had what their plugins call them and nobody else
+    /// claims that. Else nothing is done, and it is `false`.
+    pub(super) fn settle_gone(&mut self, gone: &[usize]) -> bool {
+        let locals: HashSet<&str> = gone.iter().map(|index| self.tools[*index].local.as_str()).collect();
+        // A name that was made up may have been made up for want of this one.
+        let is_concerned = |entry: &Arc<Registered>| {
+            !entry.is_withdrawn() && (locals.contains(entry.local.as_str()) || entry.tool.name != entry.local)
+        };
+        let had_it = |index: &usize| self.names.get(&self.tools[*index].local) == Some(index);
+        if !gone.iter().all(had_it) || self.tools.iter().any(is_concerned) {
+            return false;
+        }
+        for index in gone {
+            self.names.remove(&self.tools[*index].local);
+        }
         true
     }
 

@@ -65,6 +65,13 @@ fn a_plugin_cannot_fill_the_table() {
     assert_eq!(table.register("p", many[..1].to_vec(), &runner()).unwrap_err().code(), "limit");
     assert_eq!(table.register("p", many[1..].to_vec(), &runner()), Ok(()), "the same ones again are no more");
     assert_eq!(table.register("q", many[..1].to_vec(), &runner()), Ok(()));
+    // What is withdrawn gives its place to what is new, and not to another plugin's.
+    table.unregister("p", Origin::User, &strings(&["t1", "t2"])).unwrap();
+    assert_eq!(table.register("p", many[..1].to_vec(), &runner()), Ok(()));
+    assert_eq!((table.tools().len(), owner(&table, "t1").as_str()), (10_001, "not-found"));
+    assert!(table.is_active("t3") && table.is_active("p__t0"));
+    assert_eq!(table.register("p", many[1..3].to_vec(), &runner()).unwrap_err().code(), "limit");
+    assert_eq!(table.register("p", many[1..2].to_vec(), &runner()), Ok(()));
     let fewer = Registration::user("r").at_most(2);
     assert_eq!(table.register(fewer.clone(), many[..2].to_vec(), &runner()), Ok(()));
     let error = table.register(fewer, many[2..3].to_vec(), &runner()).unwrap_err();
@@ -327,8 +334,12 @@ fn tools_that_come_one_by_one_cost_no_more_than_their_own_names() {
     for number in 0..500 {
         table.register("many", vec![crate::test_tools::tool(&format!("t{number}"))], &runner).unwrap();
     }
+    let more = (500..1_000).map(|number| crate::test_tools::tool(&format!("t{number}"))).collect();
+    table.register("many", more, &runner).unwrap();
+    let gone: Vec<String> = (600..1_000).map(|number| format!("t{number}")).collect();
+    table.unregister("many", Origin::User, &gone).unwrap();
     assert_eq!(table.settled, 0);
-    assert!(table.is_active("t499") && table.tools().len() == 501);
+    assert!(table.is_active("t599") && !table.is_active("t600") && table.tools().len() == 1_001);
     // Where somebody else claims the name, all of them are looked at.
     for (plugin, tool) in [("other", "t3"), ("other", "read"), ("many", "t4")] {
         let before = table.settled;
@@ -352,17 +363,22 @@ proptest::proptest! {
     /// What is added without a look at everything is what a look at everything would have made of it.
     #[test]
     fn a_short_way_leads_to_the_same_names(
-        added in proptest::collection::vec((0_usize..4, 0_usize..7, proptest::bool::ANY, proptest::bool::ANY), 1..12),
+        added in proptest::collection::vec(
+            (0_usize..4, 0_usize..7, proptest::bool::ANY, proptest::bool::ANY, proptest::bool::ANY), 1..12,
+        ),
     ) {
         let plugins = [("p", Origin::User), ("q", Origin::User), ("p", Origin::Project), ("core", Origin::Builtin)];
         let names = ["x", "y", "z", "p__x", "q__x", "p__y", "core__x"];
         let mut table = Table::new();
-        for (plugin, name, is_hidden, replaces) in added {
+        for (plugin, name, is_hidden, replaces, is_withdrawn) in added {
             let (plugin, origin) = plugins[plugin];
             let exposure = if is_hidden { Exposure::Hidden } else { Exposure::Direct };
             let replaced: &[&str] = if replaces { &[names[name]] } else { &[] };
             let registration = Registration::new(plugin, origin).replacing(replaced.iter().copied());
-            let _ = table.register(registration, vec![exposed(names[name], exposure)], &runner());
+            let _ = match is_withdrawn {
+                true => table.unregister(plugin, origin, &[names[name].to_owned()]),
+                false => table.register(registration, vec![exposed(names[name], exposure)], &runner()),
+            };
             let shown = |table: &Table| -> Vec<(String, Exposure)> {
                 table.tools.iter().map(|entry| (entry.tool.name.clone(), entry.tool.exposure)).collect()
             };
