@@ -4,6 +4,7 @@
 //! Nothing may run a tool but this: a model's call, a person's, a script's and another tool's all come through here.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -20,6 +21,7 @@ use atoll_table::{
     tool::ExecutionMode,
 };
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::{
     kept::{InMemory, Keeper},
@@ -37,6 +39,8 @@ struct Shared {
     table: RwLock<Table>,
     /// How often it was changed.
     changes: AtomicU64,
+    /// Told of each change.
+    changed: Notify,
     /// What extensions may do by themselves.
     of_own: RwLock<Bounds>,
     /// Where tools keep what they want to know the next time.
@@ -52,6 +56,7 @@ impl Default for Shared {
         Self {
             table: RwLock::default(),
             changes: AtomicU64::default(),
+            changed: Notify::new(),
             of_own: RwLock::default(),
             keeper: RwLock::new(Arc::new(InMemory::default())),
             spill: OnceLock::new(),
@@ -304,9 +309,26 @@ impl Pipeline {
 
     /// Changes the table.
     pub fn change<R>(&self, change: impl FnOnce(&mut Table) -> R) -> R {
-        let mut table = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
-        self.shared.changes.fetch_add(1, Ordering::Release);
-        change(&mut table)
+        let result = {
+            let mut table = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
+            self.shared.changes.fetch_add(1, Ordering::Release);
+            change(&mut table)
+        };
+        self.shared.changed.notify_waiters();
+        result
+    }
+
+    /// Waits until the table is like this, however long that takes.
+    pub async fn until(&self, is_so: impl Fn(&Table) -> bool) {
+        loop {
+            let mut changed = pin!(self.shared.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            if self.table(&is_so) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// From now on, what extensions call by themselves reaches no more than this. For whose sake one does something by

@@ -20,6 +20,7 @@ use atoll_table::{
 use crate::{
     additions::Additions,
     assemble::Parts,
+    awaited,
     dialogs::Dialogs,
     host_facts::{Facts, PluginSettings},
     loaded::Plugins,
@@ -126,9 +127,16 @@ impl Assembled {
     /// # Errors
     /// If one that the user named for this run can not be started, or the choice of tools is none.
     pub(crate) async fn start(&self, surroundings: Surroundings) -> anyhow::Result<()> {
+        let is_call = surroundings.mode == Mode::Command && surroundings.command.is_none();
         let mut result = self.start_extensions(surroundings).await;
         if result.is_ok() {
             self.settle_builtins(&self.told.switched, false).await;
+            if is_call {
+                let settings = &self.parts.settings;
+                for selection in [&settings.default_tools, &settings.tool_changes].into_iter().flatten() {
+                    awaited::selected(&self.pipeline, selection).await;
+                }
+            }
             result = self.select();
         }
         if result.is_err() {

@@ -10,7 +10,7 @@ use crate::{
     arguments::{ExtensionArguments, TrustArguments},
     assemble::Parts,
     assembled::{Surroundings, report_as_note},
-    builtins,
+    awaited, builtins,
     directories::Directories,
     exit::{ExitStatus, FAILED},
     loaded::Plugins,
@@ -126,6 +126,7 @@ async fn tools(parts: &Arc<Parts>, extensions: &ExtensionArguments) -> Finding {
     let loading = async {
         let assembled = parts.load(extensions, report_as_note()).await?;
         assembled.start(Surroundings::of_command(None)).await?;
+        awaited::all(&assembled.pipeline).await;
         anyhow::Ok(assembled)
     };
     match loading.await {

@@ -6,6 +6,7 @@ mod approval;
 mod arguments;
 mod assemble;
 mod assembled;
+mod awaited;
 mod builtins;
 mod candidates;
 mod catalog;

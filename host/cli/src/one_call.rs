@@ -14,6 +14,7 @@ use crate::{
     arguments::{ExtensionArguments, TrustArguments},
     assemble::Parts,
     assembled::{Surroundings, report_as_note},
+    awaited,
     exit::{DENIED, ExitStatus, FAILED},
     signals::Stop,
 };
@@ -96,12 +97,28 @@ pub(crate) async fn one_call(
             return Ok(Err(ending()));
         }
     }
-    let selected = tools.map_or(Ok(()), |tools| assembled.pipeline.change(|table| table.select(tools)));
-    let call = match selected.context("--tools").and_then(|()| pick(&assembled.pipeline)) {
-        Ok(call) => call,
-        Err(error) => {
+    let picking = async {
+        if let Some(tools) = tools {
+            awaited::selected(&assembled.pipeline, tools).await;
+            assembled.pipeline.change(|table| table.select(tools)).context("--tools")?;
+        }
+        let call = pick(&assembled.pipeline)?;
+        awaited::named(&assembled.pipeline, &call.name).await;
+        anyhow::Ok(call)
+    };
+    let picked = tokio::select! {
+        picked = picking => Some(picked),
+        () = stop.token.cancelled() => None,
+    };
+    let call = match picked {
+        Some(Ok(call)) => call,
+        Some(Err(error)) => {
             assembled.end().await;
             return Err(error);
+        }
+        None => {
+            assembled.end().await;
+            return Ok(Err(ending()));
         }
     };
     let Call { name, arguments, bounds } = call;

@@ -12,6 +12,7 @@ use crate::{
     arguments::{ExtensionArguments, ToolCommand, TrustArguments},
     assemble::Parts,
     assembled::{Surroundings, report_as_note},
+    awaited,
     one_call::{Call, Setup, one_call},
     terminal,
 };
@@ -33,9 +34,13 @@ async fn list(as_json: bool, trust: TrustArguments, extensions: &ExtensionArgume
     let parts = Arc::new(Parts::for_run(trust, !as_json, extensions, false).await?);
     let assembled = parts.load(extensions, report_as_note()).await?;
     assembled.start(Surroundings::of_command(None)).await?;
+    let late = awaited::all(&assembled.pipeline).await;
     let listed = show(&assembled.pipeline, as_json);
     assembled.end().await;
     listed?;
+    if !late.is_empty() {
+        terminal::note(format_args!("tools of {} are still to come, and may be missing in this list", late.join(", ")));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::{
     arguments::{ExtensionArguments, ScriptArguments, TrustArguments},
+    awaited::may_be_of,
     exit::USAGE,
     one_call::{Call, Called, Setup, one_call},
     terminal,
@@ -67,7 +68,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
 
 /// The call that runs the script.
 fn call(pipeline: &Pipeline, script: &ScriptArguments, code: &str) -> anyhow::Result<Call> {
-    let (runs, reachable) = pipeline.table(|table| {
+    let (runs, reachable, to_come) = pipeline.table(|table| {
         let runs = table.tools().iter().filter(|entry| entry.runs_scripts && entry.tool.exposure != Exposure::Hidden);
         // What the user brought counts before what is part of the program.
         let runs = runs.min_by_key(|entry| entry.origin == Origin::Builtin);
@@ -78,13 +79,14 @@ fn call(pipeline: &Pipeline, script: &ScriptArguments, code: &str) -> anyhow::Re
             .into_iter()
             .map(|tool| tool.name)
             .collect();
-        (runs.map(|entry| entry.tool.name.clone()), reachable)
+        (runs.map(|entry| entry.tool.name.clone()), reachable, table.expected())
     });
     let name = runs.ok_or_else(|| {
         anyhow!("no tool here runs scripts; `atoll plugin list` shows which plugins are loaded and which are left out")
     })?;
     for pattern in &script.allow {
-        if !reachable.iter().any(|tool| matches_pattern(pattern, tool)) {
+        let may_come = to_come.iter().any(|group| may_be_of(pattern, group));
+        if !may_come && !reachable.iter().any(|tool| matches_pattern(pattern, tool)) {
             terminal::note(format_args!(
                 "--allow {pattern} is none of the tools that a script can call; `atoll tool list` shows them"
             ));

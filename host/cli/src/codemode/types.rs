@@ -9,7 +9,7 @@ use crate::{
     arguments::{ExtensionArguments, TrustArguments},
     assemble::Parts,
     assembled::{Surroundings, report_as_note},
-    terminal,
+    awaited, terminal,
 };
 
 /// How to use what is printed.
@@ -29,6 +29,13 @@ pub(super) async fn print(
     let parts = Arc::new(Parts::for_run(trust, true, extensions, false).await?);
     let assembled = parts.load(extensions, report_as_note()).await?;
     assembled.start(Surroundings::of_command(None)).await?;
+    let late = awaited::all(&assembled.pipeline).await;
+    if !late.is_empty() {
+        terminal::note(format_args!(
+            "tools of {} are still to come, and may be missing in these types",
+            late.join(", ")
+        ));
+    }
     let selected = tools.map_or(Ok(()), |tools| assembled.pipeline.change(|table| table.select(tools)));
     if let Err(error) = selected.context("--tools") {
         assembled.end().await;
