@@ -117,6 +117,8 @@ pub trait Body {
 pub struct Unreachable {
     /// It may be there in a moment.
     pub is_passing: bool,
+    /// Something of the request may have got there.
+    pub was_sent: bool,
     /// Why, for a person.
     pub why: String,
 }

@@ -10,8 +10,13 @@ const MAX_SUMMARY: usize = 250;
 /// The longest section, in characters.
 const MAX_SECTION: usize = 4096;
 
-const INTRODUCTION: &str = "MCP servers whose tools are not declared to you. Those marked codemode are called from codemode \
-                            scripts; those marked tool_search are loaded by the tool of that name.";
+/// What stands before the list, by how tools are reached: only of what there is.
+const BY_BOTH: &str = "MCP servers whose tools are not declared to you. Those marked codemode are called from codemode \
+                       scripts; those marked tool_search are loaded by the tool of that name.";
+const BY_SCRIPTS: &str =
+    "MCP servers whose tools are not declared to you. Those marked codemode are called from codemode scripts.";
+const BY_SEARCH: &str =
+    "MCP servers whose tools are not declared to you. Those marked tool_search are loaded by the tool of that name.";
 
 /// A server, as it is told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +40,17 @@ pub fn section(servers: &[Told<'_>]) -> Option<String> {
         return None;
     }
     lines.sort();
+    let are_some = |exposure: Exposure| servers.iter().any(|told| told.exposure == exposure);
+    let (introduction, finder) = match (are_some(Exposure::Codemode), are_some(Exposure::Deferred)) {
+        (true, true) => (BY_BOTH, "searchTools()"),
+        (true, false) => (BY_SCRIPTS, "searchTools()"),
+        (false, _) => (BY_SEARCH, "tool_search"),
+    };
     // Of the room, what is not summaries is fixed.
     let mut left_out = 0;
     let shown = loop {
-        let more = more(left_out);
-        let fixed = characters(INTRODUCTION) + more.as_deref().map_or(0, |line| 1 + characters(line));
+        let more = more(left_out, finder);
+        let fixed = characters(introduction) + more.as_deref().map_or(0, |line| 1 + characters(line));
         let fixed = fixed + lines.iter().map(|(head, _)| 1 + characters(head)).sum::<usize>();
         if fixed <= MAX_SECTION || lines.is_empty() {
             break fit(&lines, MAX_SECTION.saturating_sub(fixed));
@@ -47,8 +58,8 @@ pub fn section(servers: &[Told<'_>]) -> Option<String> {
         lines.pop();
         left_out += 1;
     };
-    let mut text = INTRODUCTION.to_owned();
-    for line in shown.into_iter().chain(more(left_out)) {
+    let mut text = introduction.to_owned();
+    for line in shown.into_iter().chain(more(left_out, finder)) {
         text.push('\n');
         text.push_str(&line);
     }
@@ -66,8 +77,8 @@ fn line(told: &Told<'_>) -> (String, String) {
     (head, summary.map(|summary| format!(": {}", cut(&summary, MAX_SUMMARY))).unwrap_or_default())
 }
 
-fn more(left_out: usize) -> Option<String> {
-    (left_out > 0).then(|| format!("- … {left_out} more servers; find their tools with searchTools()"))
+fn more(left_out: usize, finder: &str) -> Option<String> {
+    (left_out > 0).then(|| format!("- … {left_out} more servers; find their tools with {finder}"))
 }
 
 /// The lines with summaries that take no more than this together.
@@ -124,6 +135,12 @@ mod tests {
             Told { instructions: Some(" \n"), ..told("silent", Exposure::Codemode, Some(" ")) },
         ]);
         insta::assert_snapshot!(section.unwrap_or_default());
+        for (exposure, are_told, are_not) in
+            [(Exposure::Codemode, "codemode scripts", "tool_search"), (Exposure::Deferred, "tool_search", "codemode")]
+        {
+            let of_one = super::section(&[told("one", exposure, None)]).unwrap_or_default();
+            assert!(of_one.contains(are_told) && !of_one.contains(are_not), "{of_one}");
+        }
         assert_eq!(super::section(&[told("direct", Exposure::Direct, None)]), None);
         assert_eq!(super::section(&[]), None);
     }

@@ -11,7 +11,7 @@ use atoll_plugin::{Error, servers};
 
 use crate::{
     access::SignedIn,
-    net::{Imports, WithKey},
+    net::Reach,
     server::Surroundings,
     values::{about, value},
 };
@@ -20,8 +20,7 @@ use crate::{
 pub(crate) struct Address {
     endpoint: Endpoint,
     access: Box<dyn Access>,
-    /// Whose key goes with each request.
-    key: Option<WithKey>,
+    reach: Reach,
 }
 
 impl Address {
@@ -41,8 +40,11 @@ impl Address {
             async |template, what: &str| value(template, &around.file).await.map_err(|error| about(error, what));
         let url = filled(&http.url, "url").await?;
         if let Some(server) = others {
-            let wanted = servers::Request { method: "POST".to_owned(), url: url.clone() };
-            servers::permit(server.to_owned(), servers::Permission::Request(wanted)).await?;
+            // All that is ever asked of a server.
+            for method in ["POST", "GET", "DELETE"] {
+                let wanted = servers::Request { method: method.to_owned(), url: url.clone() };
+                servers::permit(server.to_owned(), servers::Permission::Request(wanted)).await?;
+            }
         }
         let mut headers = Vec::new();
         for (name, template) in &http.headers {
@@ -52,7 +54,7 @@ impl Address {
             Authentication::Header | Authentication::Provider(_) => Box::new(Anybody),
             Authentication::OAuth(_) => Box::new(SignedIn::new(name, &url, around.how_to)),
         };
-        let key = match &http.authentication {
+        let reach = match &http.authentication {
             // It is the user's, and no file of theirs says so.
             Authentication::Provider(_) if others.is_some() => {
                 return Err(Error::unavailable(
@@ -60,17 +62,15 @@ impl Address {
                      your own mcp.json",
                 ));
             }
-            Authentication::Provider(provider) => Some(WithKey { provider: provider.clone() }),
-            Authentication::Header | Authentication::OAuth(_) => None,
+            Authentication::Provider(provider) => Reach::WithKey(provider.clone()),
+            Authentication::Header | Authentication::OAuth(_) if others.is_some() => Reach::Others,
+            Authentication::Header | Authentication::OAuth(_) => Reach::Users,
         };
-        Ok(Self { endpoint: Endpoint { url, headers, patience }, access, key })
+        Ok(Self { endpoint: Endpoint { url, headers, patience }, access, reach })
     }
 
     /// Passes on what is said from one side to the other, until either ends or `done` does.
     pub(crate) async fn serve(&self, end: ProgramEnd, done: impl Future<Output = ()>) {
-        match &self.key {
-            Some(key) => serve(key, &*self.access, &self.endpoint, end, done).await,
-            None => serve(&Imports, &*self.access, &self.endpoint, end, done).await,
-        };
+        serve(&self.reach, &*self.access, &self.endpoint, end, done).await;
     }
 }

@@ -8,16 +8,20 @@
 
 pub mod access;
 mod asking;
+mod calling;
 pub mod drive;
 mod environment;
+mod greeting;
 mod http;
 pub mod net;
+mod pace;
 pub mod person;
 mod reading;
 pub mod server;
 pub mod shown;
 pub mod sign_in;
 pub mod stdio;
+mod trying;
 pub mod values;
 
 use atoll_mcp_client::session::{Refusal, ServerTool, Session};

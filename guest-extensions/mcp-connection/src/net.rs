@@ -19,17 +19,31 @@ const SECRET: &str = "{{secret:";
 #[derive(Clone, Copy, Debug)]
 pub struct Imports;
 
-/// The same, with the key of a model provider in each request, which nobody here sees.
+/// The same for one server.
 #[derive(Clone, Debug)]
-pub(crate) struct WithKey {
-    /// The provider's name in the models file.
-    pub(crate) provider: String,
+pub(crate) enum Reach {
+    /// One of the user's.
+    Users,
+    /// One of the user's that gets the key of this model provider with each request. Nobody here sees the key.
+    WithKey(String),
+    /// One of another extension's: it is asked where that one may ask, and does not lead on to where it may not.
+    Others,
 }
 
-impl Net for WithKey {
-    fn fetch(&self, request: Request) -> LocalBoxFuture<'_, Result<Response, Unreachable>> {
-        let value = format!("Bearer {SECRET}provider/{}}}}}", self.provider);
-        Box::pin(fetch(request, Some(http::Header { name: "authorization".to_owned(), value })))
+impl Net for Reach {
+    fn fetch(&self, mut request: Request) -> LocalBoxFuture<'_, Result<Response, Unreachable>> {
+        let key = match self {
+            Self::Users => None,
+            Self::WithKey(provider) => {
+                let value = format!("Bearer {SECRET}provider/{provider}}}}}");
+                Some(http::Header { name: "authorization".to_owned(), value })
+            }
+            Self::Others => {
+                request.redirects = 0;
+                None
+            }
+        };
+        Box::pin(fetch(request, key))
     }
 
     fn sleep(&self, time: Duration) -> LocalBoxFuture<'static, ()> {
@@ -69,7 +83,7 @@ impl Net for Imports {
 async fn fetch(request: Request, more: Option<http::Header>) -> Result<Response, Unreachable> {
     if let Some((name, _)) = request.headers.iter().find(|(_, value)| value.contains(SECRET)) {
         let why = format!("its header {name} names a secret, and only \"auth\" sends one");
-        return Err(Unreachable { is_passing: false, why });
+        return Err(Unreachable { is_passing: false, was_sent: false, why });
     }
     let headers = request.headers.into_iter().map(|(name, value)| http::Header { name, value });
     let sent = http::fetch(http::Request {
@@ -83,6 +97,7 @@ async fn fetch(request: Request, more: Option<http::Header>) -> Result<Response,
     });
     let response = sent.await.map_err(|error| Unreachable {
         is_passing: matches!(error, Error::Unavailable(_) | Error::Timeout(_)),
+        was_sent: was_sent(&error),
         why: error.message(),
     })?;
     Ok(Response {
@@ -90,6 +105,16 @@ async fn fetch(request: Request, more: Option<http::Header>) -> Result<Response,
         headers: response.headers.into_iter().map(|header| (header.name, header.value)).collect(),
         body: Box::new(Stream { bytes: response.body, done: Some(response.done) }),
     })
+}
+
+/// Whether a request that has no answer may have got there. Without a connection nothing is sent, which the host has no code
+/// for: it begins what it says with these words.
+fn was_sent(error: &Error) -> bool {
+    match error {
+        Error::Unavailable(why) => !why.starts_with("could not connect to "),
+        Error::Timeout(_) | Error::Failed(_) | Error::Cancelled(_) => true,
+        _ => false,
+    }
 }
 
 fn milliseconds(time: Duration) -> u64 {

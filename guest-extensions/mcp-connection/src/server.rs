@@ -11,9 +11,9 @@ use std::{
 };
 
 use atoll_mcp_client::{
-    config::{Entry, Greeting, Transport},
+    config::{Entry, Transport},
     http::Way,
-    session::{Era, Failure, Identity, Progress, Session, Told, told},
+    session::{Failure, Identity, Session, Told, told},
     wire::wire,
 };
 use atoll_plugin::{Error, clock, log};
@@ -21,10 +21,19 @@ use futures::{
     FutureExt as _,
     future::{Either, join, join_all, select, select_all},
 };
-use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{Answers, Catalog, Met, access::HowTo, asking::Asking, drive::Drive, http::Address, stdio::Program};
+use crate::{
+    Answers, Catalog, Met,
+    access::HowTo,
+    asking::Asking,
+    drive::Drive,
+    greeting::Greetings,
+    http::Address,
+    pace::Pace,
+    stdio::Program,
+    trying::{Trying, signed_in},
+};
 
 /// What a server is doing.
 #[derive(Clone, Debug)]
@@ -63,14 +72,16 @@ pub struct Server {
     resting: Notify,
     /// Set once, when the session ends.
     closing: watch::Sender<bool>,
+    /// How long the first connection may wait, in milliseconds, for somebody to need it.
+    leisure_ms: u64,
+    /// Set once, when somebody does.
+    hurry: watch::Sender<bool>,
     /// What it asks of us.
     pub(crate) asking: Asking,
     /// How it is greeted.
-    era: Cell<Era>,
-    /// What it said to the other greeting, while this one is tried.
-    refused_first: RefCell<Option<Failure>>,
-    /// It is to be greeted in the other way, at once.
-    other_greeting: Cell<bool>,
+    greetings: Greetings,
+    /// When it is tried again.
+    trying: Trying,
 }
 
 /// The other end of a connection.
@@ -109,11 +120,9 @@ impl Server {
 
     fn beginning(state: State, name: String, entry: Entry, drive: Drive) -> Self {
         let (state, closing) = (watch::channel(state).0, watch::channel(false).0);
-        let era = match entry.greeting {
-            Greeting::Auto | Greeting::Legacy => Era::Sessions,
-            Greeting::Stateless => Era::Stateless,
-        };
         Self {
+            greetings: Greetings::of(&entry),
+            trying: Trying::default(),
             name,
             entry,
             is_others: false,
@@ -124,10 +133,9 @@ impl Server {
             asked: Notify::new(),
             resting: Notify::new(),
             closing,
+            leisure_ms: 0,
+            hurry: watch::channel(false).0,
             asking: Asking::default(),
-            era: Cell::new(era),
-            refused_first: RefCell::default(),
-            other_greeting: Cell::default(),
         }
     }
 
@@ -135,6 +143,13 @@ impl Server {
     #[must_use]
     pub fn added_by_another(self) -> Self {
         Self { is_others: true, ..self }
+    }
+
+    /// The same, whose first connection waits so long, in milliseconds, unless somebody needs it: starting programs takes
+    /// time from whatever else is done then.
+    #[must_use]
+    pub fn at_leisure(self, milliseconds: u64) -> Self {
+        Self { leisure_ms: milliseconds, ..self }
     }
 
     /// Another one like it, which is not connected to.
@@ -150,7 +165,11 @@ impl Server {
     /// Connects, serves, and does so again whenever it is needed, until the session ends.
     pub async fn live(self: Rc<Self>, around: Rc<Surroundings>) {
         let mut closing = self.closing.subscribe();
+        self.leisure().await;
         loop {
+            if *closing.borrow() {
+                break;
+            }
             if !matches!(*self.state.borrow(), State::Connecting) {
                 let needed = async {
                     // Several may have asked for one connection.
@@ -164,8 +183,12 @@ impl Server {
                 self.state.send_replace(State::Connecting);
             }
             let (was_there, why) = self.once(&around).await;
-            if self.other_greeting.take() && !*closing.borrow() {
+            if self.greetings.is_other() && !*closing.borrow() {
                 continue;
+            }
+            match was_there {
+                true => self.trying.was_there(),
+                false => self.trying.failed(now_ms()),
             }
             around.catalog.settled(&self.name);
             if *closing.borrow() {
@@ -182,6 +205,9 @@ impl Server {
     /// One connection, from its beginning to its end. Whether there was one, and why it ended.
     async fn once(&self, around: &Surroundings) -> (bool, String) {
         let others = self.is_others.then_some(self.name.as_str());
+        // What is shown to it now is what it may not want.
+        let shown = signed_in(&self.name, &self.entry, &around.file).await;
+        self.trying.wants_none();
         let far = match &self.entry.transport {
             Transport::Stdio(stdio) => Program::start(stdio, around, others).await.map(Far::Program),
             Transport::Http(http) => {
@@ -215,6 +241,9 @@ impl Server {
             }
         };
         let ((), failure) = join(self.drive.run(serving), talking).await;
+        if let Failure::OnTheWay { way: Way::SignIn, .. } = failure {
+            self.trying.wants(shown);
+        }
         let last_words = if let Far::Program(program) = &far { program.last_words() } else { String::new() };
         (was_there.get(), format!("{failure}{last_words}"))
     }
@@ -234,12 +263,12 @@ impl Server {
             }
         };
         let talking = async {
-            let opening = Session::open_in(self.era.get(), wire, around.identity.clone(), teller);
+            let opening = Session::open_in(self.greetings.era(), wire, around.identity.clone(), teller);
             let session = match self.in_time(opening).await {
                 Ok(session) => Rc::new(session),
-                Err(failure) => return self.ungreeted(failure),
+                Err(failure) => return self.greetings.refused(&self.entry, failure),
             };
-            self.refused_first.take();
+            self.greetings.understood();
             *self.instructions.borrow_mut() = session.instructions().map(str::to_owned);
             let living = async {
                 if let Err(failure) = self.list(&session, around).await {
@@ -265,43 +294,30 @@ impl Server {
         }
     }
 
-    /// A server at an address that does not want to be greeted so may want it otherwise. If not, it is the first answer that
-    /// counts.
-    fn ungreeted(&self, failure: Failure) -> Failure {
-        if self.entry.greeting != Greeting::Auto {
-            return failure;
-        }
-        let first = self.refused_first.take();
-        let is_address = matches!(self.entry.transport, Transport::Http(_));
-        match (self.era.get(), first, failure) {
-            (Era::Sessions, _, refused @ Failure::Refused { .. }) if is_address => {
-                self.era.set(Era::Stateless);
-                self.other_greeting.set(true);
-                *self.refused_first.borrow_mut() = Some(refused.clone());
-                refused
-            }
-            // A server that wants to be signed in to has understood the greeting.
-            (_, _, failure @ Failure::OnTheWay { way: Way::SignIn, .. }) => failure,
-            (Era::Stateless, Some(first), Failure::Refused { .. } | Failure::Strange(_) | Failure::OnTheWay { .. }) => {
-                self.era.set(Era::Sessions);
-                first
-            }
-            (_, _, failure) => failure,
-        }
-    }
-
     /// Looks again at what the server says has changed, until the connection ends.
     async fn watch(&self, session: &Session, around: &Surroundings) -> Failure {
+        let mut pace = Pace::default();
         loop {
             let changes = session.changes();
-            let tools = changes.tools.notified().map(|()| None).boxed_local();
+            let wait = pace.wait(now_ms());
+            let tools = async move {
+                if wait > 0 {
+                    clock::sleep(wait).await;
+                }
+                changes.tools.notified().await;
+                None
+            };
+            let tools = tools.boxed_local();
             let prompts = changes.prompts.notified().map(|()| Some(Met::Prompts)).boxed_local();
             let resources = changes.resources.notified().map(|()| Some(Met::Resources)).boxed_local();
             match select(select_all([tools, prompts, resources]), pin!(session.ended())).await {
                 Either::Right(_) => return Failure::Closed,
                 Either::Left(((Some(what), ..), _)) => self.meet(session, around, what).await,
                 Either::Left(((None, ..), _)) => {
-                    if let Err(failure) = self.list(session, around).await {
+                    let began = now_ms();
+                    let listed = self.list(session, around).await;
+                    pace.looked(began, now_ms());
+                    if let Err(failure) = listed {
                         log::write(
                             log::Level::Warn,
                             &format!("the server {}: its changed tools: {failure}", self.name),
@@ -361,7 +377,7 @@ impl Server {
     }
 
     /// The time that may go by without anything of a server. While it waits for us, it does not.
-    async fn patience(&self) {
+    pub(crate) async fn patience(&self) {
         loop {
             self.asking.nothing().await;
             let (late, asked) = (pin!(clock::sleep(milliseconds(self.entry.timeout))), pin!(self.asking.something()));
@@ -386,10 +402,58 @@ impl Server {
         matches!(&*self.state.borrow(), State::Connected(_))
     }
 
+    /// Returns when it is time for the first connection, or when the session ends.
+    async fn leisure(&self) {
+        if self.leisure_ms == 0 {
+            return;
+        }
+        let (mut hurry, mut closing) = (self.hurry.subscribe(), self.closing.subscribe());
+        let (needed, closed) = (pin!(hurry.wait_for(|hurry| *hurry)), pin!(closing.wait_for(|closing| *closing)));
+        select(select(needed, closed), pin!(clock::sleep(self.leisure_ms))).await;
+    }
+
     /// Waits until it is known whether the server is there. It is not connected to again.
     pub async fn known(&self) {
+        self.hurry.send_replace(true);
         let mut state = self.state.subscribe();
         let _ = state.wait_for(|state| !matches!(state, State::Connecting)).await;
+    }
+
+    /// Whether it is being ended.
+    pub fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    /// Whether it could not be had, because it wants a person to sign in.
+    pub fn wants_sign_in(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Failed(_) | State::Disconnected(_)) && self.trying.is_wanting()
+    }
+
+    /// Has it be connected to again, if it wanted a person to sign in, and somebody has, be it in another process. Nobody
+    /// waits for it here. Whether it is.
+    pub async fn notice_sign_in(&self, file: &str) -> bool {
+        if !self.wants_sign_in() {
+            return false;
+        }
+        let now = signed_in(&self.name, &self.entry, file).await;
+        self.trying.is_signed_in(now) && self.connect_again()
+    }
+
+    /// Has it be connected to again, if it could not be had, and that was not just now. Nobody waits for it here. Whether it
+    /// is.
+    pub fn try_again(&self) -> bool {
+        self.trying.may_again(now_ms()) && !self.trying.is_wanting() && self.connect_again()
+    }
+
+    fn connect_again(&self) -> bool {
+        let has_failed = matches!(&*self.state.borrow(), State::Failed(_) | State::Disconnected(_));
+        if has_failed && !self.is_closing() {
+            // Whoever asks from here on waits for it.
+            self.state.send_replace(State::Connecting);
+            self.needed.set(true);
+            self.asked.notify_one();
+        }
+        has_failed
     }
 
     /// Hears of each change of what it is doing.
@@ -441,6 +505,7 @@ impl Server {
 
     /// The connection; where there is none any more, or only this one that has ended, a new one.
     pub(crate) async fn session(&self, ended: Option<&Weak<Session>>) -> Result<Rc<Session>, Error> {
+        self.hurry.send_replace(true);
         let mut state = self.state.subscribe();
         let mut has_asked = false;
         loop {
@@ -473,74 +538,16 @@ impl Server {
         Error::Cancelled(format!("The MCP server {} is being stopped, for the session ends.", self.name))
     }
 
-    /// Calls a tool of the server, by the name that it has there. The call is sent once, and once more only to a server that
-    /// has said that it did not look at it, for it does not know the session any more.
-    ///
-    /// # Errors
-    /// Why there is no result.
-    pub async fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-        unwanted: impl Future<Output = ()>,
-        mut on_progress: impl FnMut(Progress),
-    ) -> Result<Value, Error> {
-        let mut unwanted = pin!(unwanted);
-        let mut ended = None;
-        loop {
-            let session = self.session(ended.as_ref()).await?;
-            let calling = async {
-                let running = session.call(tool, arguments.clone()).await?;
-                running.answer(|| self.patience(), unwanted.as_mut(), &mut on_progress).await
-            };
-            match self.drive.run(calling).await {
-                Err(Failure::OnTheWay { way: Way::Expired, .. }) if ended.is_none() => {
-                    ended = Some(Rc::downgrade(&session));
-                }
-                given => return given.map_err(|failure| self.failed(tool, &failure)),
-            }
-        }
-    }
-
-    /// Why a call has no result.
-    pub(crate) fn failed(&self, tool: &str, failure: &Failure) -> Error {
-        let name = &self.name;
-        match failure {
-            Failure::Closed => Error::unavailable(format!(
-                "The MCP server {name} ended while it ran {tool}. Whether it did what was asked is not known; the next call \
-                 connects to it again."
-            )),
-            Failure::OnTheWay { way: Way::Lost, why } => Error::unavailable(format!(
-                "The MCP server {name} was asked for {tool}, and gave no answer: {why}. Whether it did what was asked is not \
-                 known."
-            )),
-            Failure::OnTheWay { why, .. } => {
-                Error::unavailable(format!("The MCP server {name} could not be asked for {tool}: {why}"))
-            }
-            Failure::Timeout => Error::timeout(format!(
-                "The MCP server {name} gave no answer and no progress for {} s.",
-                self.entry.timeout.as_secs_f64()
-            )),
-            Failure::Cancelled => Error::Cancelled(format!("The call of {tool} was stopped.")),
-            Failure::NeedsPages(pages) => {
-                let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
-                Error::failed(format!(
-                    "The MCP server {name} does not run {tool} before the user has opened {}. Call it again after that.",
-                    pages.join(" and ")
-                ))
-            }
-            Failure::Refused { .. } | Failure::Strange(_) => {
-                Error::failed(format!("The MCP server {name}, asked for {tool}: {failure}"))
-            }
-        }
-    }
-
     /// Ends it. Waits until nothing is left of it.
     pub async fn close(&self) {
         self.closing.send_replace(true);
         let mut state = self.state.subscribe();
         let _ = state.wait_for(|state| matches!(state, State::Closed)).await;
     }
+}
+
+fn now_ms() -> u64 {
+    clock::monotonic() / 1_000_000
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -312,8 +312,13 @@ impl<'a> Connection<'a> {
                     // What a server does after it has failed is not known; what it has put off it has not done.
                     (if matches!(status, 429 | 503) { Way::Refused } else { Way::Lost }, why)
                 }
-                Err(Unreachable { is_passing: false, why }) => return Posted::Not(Way::Refused, why),
-                Err(Unreachable { why, .. }) => (Way::Lost, why),
+                Err(Unreachable { is_passing, was_sent, why }) => {
+                    let way = if was_sent { Way::Lost } else { Way::Refused };
+                    if !is_passing {
+                        return Posted::Not(way, why);
+                    }
+                    (way, why)
+                }
             };
             match waits.next() {
                 Some(wait) => self.net.sleep(*wait).await,

@@ -22,7 +22,10 @@ const TRIES: u32 = 5;
 /// How long to wait before that, first and at most, if the server does not say.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(30);
-/// The longest that a server may have us wait.
+/// The shortest that a server may have us wait, a few times; from then on it is what is usual at first.
+const LEAST_WAIT: Duration = Duration::from_millis(250);
+const FEW: u32 = 4;
+/// The longest that it may.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 /// How long the end of a stream is waited for whose answer has come: a connection that ends in order can be used again.
 const END: Duration = Duration::from_millis(50);
@@ -37,6 +40,8 @@ struct Place {
     retry: Option<Duration>,
     /// How often it was asked to with nothing to show for it.
     tries: u32,
+    /// How often it was asked to.
+    asked: u32,
 }
 
 impl Place {
@@ -48,7 +53,10 @@ impl Place {
             return None;
         }
         let usual = FIRST_WAIT.saturating_mul(1 << waited).min(LAST_WAIT);
-        Some(self.retry.unwrap_or(usual).min(MAX_WAIT))
+        // One that ends each stream at once, and wants it to go on at once, is not asked without end.
+        let least = if self.asked < FEW { LEAST_WAIT } else { FIRST_WAIT };
+        self.asked = self.asked.saturating_add(1);
+        Some(self.retry.map_or(usual, |retry| retry.clamp(least, MAX_WAIT)))
     }
 }
 
@@ -151,8 +159,10 @@ impl Connection<'_> {
                 if event.data.trim().is_empty() || event.name.is_some() {
                     continue;
                 }
-                place.tries = 0;
                 let data = event.data.into_bytes();
+                if is_message(&data) {
+                    place.tries = 0;
+                }
                 let is_answer = id.is_some_and(|id| answers(&data, id));
                 if is_answer {
                     self.learn(&data, what);
@@ -212,6 +222,11 @@ impl Connection<'_> {
             }
         }
     }
+}
+
+/// Whether it may be a message of the protocol, or several.
+fn is_message(data: &[u8]) -> bool {
+    matches!(data.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
 /// There is no stream.

@@ -1,6 +1,6 @@
 //! What is asked of a server.
 
-use std::{future::Future, pin::Pin};
+use std::{collections::HashSet, future::Future, pin::Pin};
 
 use futures::{
     FutureExt as _,
@@ -27,8 +27,11 @@ use crate::{http::marks, text::shown};
 
 /// The most pages of one list.
 pub(super) const MAX_PAGES: usize = 1_000;
-/// The most tools of one server: as many as there can be of one plugin.
-const MAX_TOOLS: usize = 10_000;
+/// The most tools of one server that are looked at: twice as many as there can be of one plugin, so that who has too many
+/// can choose among them.
+const MAX_TOOLS: usize = 20_000;
+/// How many tools that can not be had are told of one by one.
+const MAX_STRANGE: usize = 20;
 
 /// Where a list goes on.
 pub(super) fn from(cursor: Option<String>) -> Option<PaginatedRequestParams> {
@@ -117,6 +120,51 @@ impl ServerTool {
     }
 }
 
+/// What of a list of tools is kept.
+#[derive(Debug, Default)]
+struct Listed {
+    tools: Vec<ServerTool>,
+    names: HashSet<String>,
+    /// What is wrong with others, and how many more there are of which it is not said.
+    strange: Vec<String>,
+    more_strange: usize,
+    /// There are more than are looked at.
+    is_cut: bool,
+}
+
+impl Listed {
+    fn add(&mut self, tool: Result<ServerTool, String>) {
+        let wrong = match tool {
+            Ok(tool) if self.names.contains(&tool.name) => format!("the tool {} is listed twice", shown(&tool.name)),
+            Ok(_) if self.tools.len() >= MAX_TOOLS => {
+                self.is_cut = true;
+                return;
+            }
+            Ok(tool) => {
+                self.names.insert(tool.name.clone());
+                return self.tools.push(tool);
+            }
+            Err(why) => why,
+        };
+        if self.strange.len() < MAX_STRANGE { self.strange.push(wrong) } else { self.more_strange += 1 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_cut || self.more_strange > MAX_TOOLS
+    }
+
+    fn done(mut self) -> (Vec<ServerTool>, Vec<String>) {
+        if self.more_strange > 0 {
+            self.strange.push(format!("so it is with {} more of its tools", self.more_strange));
+        }
+        if self.is_cut {
+            self.strange
+                .push(format!("it has more than {MAX_TOOLS} tools; those after the first {MAX_TOOLS} are left out"));
+        }
+        (self.tools, self.strange)
+    }
+}
+
 /// A step of a request under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
@@ -137,12 +185,12 @@ impl Session {
         answer(self.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await).map(drop)
     }
 
-    /// All tools of the server, page by page, and what of them could not be read.
+    /// The tools of the server, page by page, as many as are looked at, and what of them could not be read.
     ///
     /// # Errors
     /// Why there is no list.
     pub async fn tools(&self) -> Result<(Vec<ServerTool>, Vec<String>), Failure> {
-        let (mut tools, mut strange): (Vec<ServerTool>, Vec<String>) = Default::default();
+        let mut listed = Listed::default();
         self.lasts.set(None);
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
@@ -152,25 +200,16 @@ impl Session {
             if let Some(lasts) = page["ttlMs"].as_u64() {
                 self.lasts.set(Some(self.lasts.get().map_or(lasts, |known| known.min(lasts))));
             }
-            let Some(listed) = page["tools"].as_array() else {
+            let Some(tools) = page["tools"].as_array() else {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
             };
-            for tool in listed {
-                match ServerTool::read(tool).and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) })
-                {
-                    Ok(tool) if tools.iter().any(|known| known.name == tool.name) => {
-                        strange.push(format!("the tool {} is listed twice", shown(&tool.name)));
-                    }
-                    Ok(tool) => tools.push(tool),
-                    Err(why) => strange.push(why),
-                }
-                if tools.len() > MAX_TOOLS {
-                    return Err(Failure::Strange(format!("it has more than {MAX_TOOLS} tools")));
-                }
+            for tool in tools {
+                let read = ServerTool::read(tool);
+                listed.add(read.and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) }));
             }
             match page["nextCursor"].as_str() {
-                Some(next) if !next.is_empty() => cursor = Some(next.to_owned()),
-                _ => return Ok((tools, strange)),
+                Some(next) if !next.is_empty() && !listed.is_full() => cursor = Some(next.to_owned()),
+                _ => return Ok(listed.done()),
             }
         }
         Err(Failure::Strange(format!("its list of tools has more than {MAX_PAGES} pages")))
@@ -240,9 +279,12 @@ impl Running<'_> {
     ) -> Result<Value, Failure> {
         let Self { session, mut params, mut sent } = self;
         pin_mut!(unwanted);
-        for _ in 0..rounds::MOST {
+        for round in 1.. {
             let answer = sent.answer(&mut patience, unwanted.as_mut(), &mut on_progress).await?;
             let Some(wanted) = Wanted::read(&answer) else { return Ok(answer) };
+            if round >= rounds::MOST {
+                break;
+            }
             let known = {
                 let (found, late) = (session.find_out(wanted), patience());
                 pin_mut!(found, late);
@@ -313,4 +355,32 @@ enum Step {
     Progress(Progress),
     Unwatched,
     Ended(Failure),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_tools_the_first_are_kept_and_what_is_wrong_is_told_of_some() {
+        let mut listed = Listed::default();
+        for number in 0..MAX_TOOLS {
+            for _ in 0..2 {
+                listed.add(Ok(ServerTool { name: format!("t{number}"), ..ServerTool::default() }));
+            }
+        }
+        assert!(!listed.is_full());
+        listed.add(Ok(ServerTool { name: "more".to_owned(), ..ServerTool::default() }));
+        assert!(listed.is_full());
+        let (tools, strange) = listed.done();
+        assert_eq!((tools.len(), strange.len()), (MAX_TOOLS, MAX_STRANGE + 2));
+        assert_eq!(strange[0], "the tool \"t0\" is listed twice");
+        assert_eq!(
+            strange[MAX_STRANGE..],
+            [
+                "so it is with 19980 more of its tools".to_owned(),
+                "it has more than 20000 tools; those after the first 20000 are left out".to_owned(),
+            ]
+        );
+    }
 }

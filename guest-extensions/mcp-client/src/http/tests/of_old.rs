@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::played::{Bring, Script, call, header, status, stream, with};
+use super::played::{Bring, Script, call, status, stream, with};
 use crate::http::{Anybody, Ended};
 
 #[tokio::test]

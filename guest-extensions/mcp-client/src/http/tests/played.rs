@@ -73,7 +73,15 @@ impl Script {
     }
 
     pub(super) fn unreachable(self, what: &'static str, is_passing: bool) -> Self {
-        self.replies.borrow_mut().push((what, Err(Unreachable { is_passing, why: "nobody is there".to_owned() })));
+        let why = "nobody is there".to_owned();
+        self.replies.borrow_mut().push((what, Err(Unreachable { is_passing, was_sent: is_passing, why })));
+        self
+    }
+
+    /// There is no connection, and so nothing was sent.
+    pub(super) fn unsent(self, what: &'static str) -> Self {
+        let why = "nobody listens".to_owned();
+        self.replies.borrow_mut().push((what, Err(Unreachable { is_passing: true, was_sent: false, why })));
         self
     }
 

@@ -2,11 +2,15 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::played::{Bring, Script, answer, call, forever, header, status, stream, way, with};
-use crate::http::{Anybody, Ended, Way};
+use super::played::{Bring, Script, answer, call, endpoint, forever, header, status, stream, way, with};
+use crate::{
+    http::{Anybody, Ended, Way, serve},
+    session::{Failure, Identity, Session, Told, told},
+    wire::wire,
+};
 
 #[tokio::test]
 async fn a_session_is_begun_kept_to_and_ended() {
@@ -98,12 +102,13 @@ async fn hello_and_what_reads_is_tried_again_and_a_call_never_is() {
         .on("tools/call", status(502))
         .on("tools/call", status(429).text("later\u{7}"))
         .unreachable("tools/call", true)
-        .unreachable("tools/call", false);
+        .unreachable("tools/call", false)
+        .unsent("tools/call");
     let (calls, _) = with(&script, &Anybody, async |session, _| {
         let session = session.unwrap();
         assert_eq!(session.tools().await, Ok((Vec::new(), Vec::new())));
         let mut calls = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..5 {
             calls.push(way(&call(&session, "a").await).unwrap());
         }
         calls
@@ -115,6 +120,7 @@ async fn hello_and_what_reads_is_tried_again_and_a_call_never_is() {
         (Way::Refused, "it answers with HTTP 429 and \"later\\u0007\""),
         (Way::Lost, "nobody is there"),
         (Way::Refused, "nobody is there"),
+        (Way::Refused, "nobody listens"),
     ];
     assert_eq!(calls, expected.map(|(way, why)| (way, why.to_owned())));
 }
@@ -254,4 +260,40 @@ async fn what_a_server_tells_by_itself_is_heard_and_asked_for_again() {
     assert_eq!(header(&script.of("GET")[1], "last-event-id"), Some("7"));
     assert_eq!(header(&script.of("GET")[1], "mcp-protocol-version"), Some("2025-11-25"));
     assert!(script.of("DELETE").is_empty(), "there is no session to forget");
+}
+
+/// What a server is told that ends each stream at once, and wants it to go on at once; and how long is waited each time.
+async fn waits_of_streams(event: &str, streams: usize) -> (usize, Vec<u128>) {
+    let result = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+        "serverInfo": {"name": "script", "version": "1"}});
+    let mut script = Script::default().on("initialize", answer(&result)).on("notifications/initialized", status(202));
+    for _ in 0..streams {
+        script = script.on("GET", stream().text(event));
+    }
+    let script = script.on("GET", status(405)).on("tools/call", answer(&json!({"content": []})));
+    with(&script, &Anybody, async |session, _| {
+        let session = session.unwrap();
+        // Nothing takes long here: what is to be asked is asked soon.
+        for _ in 0..100 * streams {
+            tokio::task::yield_now().await;
+        }
+        call(&session, "a").await.unwrap();
+    })
+    .await;
+    (script.of("GET").len(), script.waited())
+}
+
+#[tokio::test]
+async fn a_server_that_wants_to_be_asked_again_at_once_is_asked_after_a_moment() {
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let (asked, waited) = waits_of_streams(&format!("retry: 0\ndata: {message}\n\n"), 8).await;
+    assert_eq!((asked, waited), (9, vec![250, 250, 250, 250, 1000, 1000, 1000, 1000]));
+}
+
+#[tokio::test]
+async fn what_is_no_message_does_not_have_a_stream_go_on_for_ever() {
+    for event in ["retry: 0\ndata: still here\n\n", "retry: 0\nid: 1\ndata:\n\n", ": nothing\n\n"] {
+        let (asked, waited) = waits_of_streams(event, 20).await;
+        assert_eq!((asked, waited.len()), (6, 5), "{event}");
+    }
 }

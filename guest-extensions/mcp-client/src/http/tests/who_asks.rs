@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use futures::future::LocalBoxFuture;
 use serde_json::json;
 
-use super::played::{Script, answer, call, forever, greeted, header, status, with};
+use super::played::{Script, answer, call, forever, greeted, header, status, way, with};
 use crate::{
     http::{Access, Anybody, Ended, Refused, Verdict, Way},
     session::{Era, Failure},
