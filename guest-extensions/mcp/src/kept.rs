@@ -72,15 +72,13 @@ impl Known {
         self.servers.borrow().contains_key(server)
     }
 
-    /// Changes what is known of a server. It is kept soon.
-    pub(crate) fn change(self: &Rc<Self>, server: &str, change: impl FnOnce(&mut Kept)) {
+    /// Changes what is known of a server; `change` says whether it did. It is kept soon.
+    pub(crate) fn change(self: &Rc<Self>, server: &str, change: impl FnOnce(&mut Kept) -> bool) {
         {
             let mut servers = self.servers.borrow_mut();
-            let known = servers.entry(server.to_owned()).or_default();
-            let before = known.clone();
-            change(known);
+            let has_changed = change(servers.entry(server.to_owned()).or_default());
             // Keeping takes as long as a disk does.
-            if *known == before && self.fresh.borrow().contains(server) {
+            if !has_changed && self.fresh.borrow().contains(server) {
                 return;
             }
             self.fresh.borrow_mut().insert(server.to_owned());

@@ -33,7 +33,7 @@ use atoll_mcp_connection::{
     Answers, Catalog,
     drive::Drive,
     person::Person,
-    server::{Server, Surroundings},
+    server::{Server, State, Surroundings},
     shown,
 };
 use atoll_plugin::{
@@ -52,14 +52,12 @@ use offers::Offers;
 use pool::Pool;
 use prompts::Prompts;
 use registered::Registered;
-use telling::{Telling, activate};
+use telling::Telling;
 
 /// How long the first prompt waits for servers whose tools are declared.
 const FIRST_WAIT_MS: u64 = 10_000;
 /// How long a call that may need servers waits for them. A handler that takes longer than it may blocks the call.
 const LONGEST_WAIT_MS: u64 = 25_000;
-/// How long a command waits for servers at its start, which may take 10 s in all.
-const START_WAIT_MS: u64 = 8_000;
 
 /// The tools whose calls may need any server, and the one whose text says which.
 const SEARCH: &str = "tool_search";
@@ -93,6 +91,7 @@ impl Extension for Mcp {
         let wanted = Subscription::new()
             .event("session-start")
             .event("before-agent-start")
+            .event("turn-start")
             .event("tool-call")
             .event("input")
             .event("mcp-servers-change")
@@ -114,7 +113,7 @@ impl Extension for Mcp {
         let adapter = Self {
             configuration,
             registered: RefCell::default(),
-            pool: Pool::new(Drive::new()?, around, Rc::clone(&offers)),
+            pool: Pool::new(Drive::new()?, around, Rc::clone(&offers), about.mode == host::Mode::Command),
             offers,
             telling: Telling::default(),
             following: Mutex::default(),
@@ -127,10 +126,6 @@ impl Extension for Mcp {
                 say(level, &problem.to_string());
             }
             adapter.connect().await;
-        }
-        if about.mode == host::Mode::Command && !is_for_command {
-            // A command calls at once what it names, and a script at once what it mentions.
-            wait_for(&adapter.pool.all(), START_WAIT_MS).await;
         }
         let wanted = adapter.offers.prompts.started();
         Ok((adapter, wanted))
@@ -147,11 +142,10 @@ impl Extension for Mcp {
                 self.follow().await;
                 self.tell().await;
             }
+            Event::Other(other) if other.name == "turn-start" => self.pool.notice_sign_ins(&self.pool.all()).await,
             Event::Other(other) if other.name == "before-agent-start" => {
                 if !self.waited.replace(true) {
-                    let mut declared = self.pool.all();
-                    declared.retain(|server| server.entry.exposure.could_be(Exposure::Direct));
-                    self.wait_for_unknown(declared, FIRST_WAIT_MS).await;
+                    self.wait_for_declared().await;
                 }
                 self.telling.tell(&self.pool.all()).await;
             }
@@ -224,7 +218,7 @@ impl Mcp {
     /// Has the model know of the servers, and have what reaches their tools.
     async fn tell(&self) {
         let servers = self.pool.all();
-        activate(&servers, self.configuration.auto_enable_codemode.unwrap_or(true)).await;
+        self.telling.activate(&servers, self.configuration.auto_enable_codemode.unwrap_or(true)).await;
         self.telling.tell(&servers).await;
     }
 
@@ -246,10 +240,31 @@ impl Mcp {
         servers
     }
 
-    /// Waits for those of these of which it is not known yet what they have.
+    /// Waits for those of these of which it is not known yet what they have. Those that could not be had are tried again.
     async fn wait_for_unknown(&self, mut servers: Vec<Rc<Server>>, milliseconds: u64) {
         servers.retain(|server| !self.offers.knows(&server.name));
+        self.pool.notice_sign_ins(&servers).await;
+        self.pool.try_again(&servers);
         wait_for(&servers, milliseconds).await;
+    }
+
+    /// Waits for servers whose tools are declared to the model. Who does not come in time is named once.
+    async fn wait_for_declared(&self) {
+        let mut servers = self.pool.all();
+        servers.retain(|server| server.entry.exposure.could_be(Exposure::Direct) && !self.offers.knows(&server.name));
+        wait_for(&servers, FIRST_WAIT_MS).await;
+        let is_late = |server: &&Rc<Server>| matches!(server.state(), State::Connecting);
+        let late: Vec<&str> = servers.iter().filter(is_late).map(|server| server.name.as_str()).collect();
+        if let [_, ..] = late.as_slice() {
+            let (names, seconds) = (late.join(", "), FIRST_WAIT_MS / 1_000);
+            say(
+                log::Level::Info,
+                &format!(
+                    "MCP servers that have not answered for {seconds} s: {names}; the model is asked without their tools, which \
+                     are declared once they are there"
+                ),
+            );
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What servers offer, where each of it goes: tools and resources into the table, prompts among the commands, and all of it to
 //! what is kept for the next session.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
 use atoll_mcp_client::session::{ServerTool, Session};
 use atoll_mcp_connection::{Catalog, Met, server::Server};
@@ -22,6 +22,8 @@ pub(crate) struct Offers {
     pub(crate) known: Rc<Known>,
     /// The servers.
     servers: RefCell<Vec<Rc<Server>>>,
+    /// Those whose tools are being put into the table for the first time.
+    first: RefCell<BTreeSet<String>>,
 }
 
 impl Offers {
@@ -33,29 +35,32 @@ impl Offers {
             prompts: Prompts::beside(others),
             known: Rc::default(),
             servers: RefCell::default(),
+            first: RefCell::default(),
         }
     }
 
-    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on.
-    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>]) {
+    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on. With
+    /// `anew`, it is said of them all that they bring tools, for what is not among those of before is waited for.
+    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>], anew: bool) {
         self.set(all);
         self.known.read(some).await;
         for server in some {
-            let Some(kept) = self.known.of(&server.name) else {
+            let kept = self.known.of(&server.name);
+            if anew || kept.is_none() {
                 Registry::coming(&server.name);
-                continue;
-            };
+            }
+            let Some(kept) = kept else { continue };
             server.remember(kept.instructions.clone());
             // What can not be had is said once the server is there.
-            self.registry.have(server, kept.instructions.as_deref(), kept.tools).await;
+            self.registry.have(server, kept.instructions.as_deref(), kept.tools, self.to_come(&server.name)).await;
             self.resources.note(server, kept.has_resources, all).await;
             self.prompts.change(&server.name, kept.prompts).await;
         }
     }
 
-    /// Whether it is known what the server has: by itself, or from before.
+    /// Whether it is known what the server has, by itself or from before, and it is where it is looked for.
     pub(crate) fn knows(&self, server: &str) -> bool {
-        self.known.has(server)
+        self.known.has(server) && !self.first.borrow().contains(server)
     }
 
     /// From here on it is these.
@@ -66,7 +71,7 @@ impl Offers {
     /// A server is not there any more, and these are.
     pub(crate) async fn forget(&self, server: &Server, all: &[Rc<Server>]) {
         self.set(all);
-        self.registry.have(server, None, Vec::new()).await;
+        self.registry.have(server, None, Vec::new(), (0, all.len())).await;
         self.resources.note(server, false, all).await;
         self.prompts.have(&server.name, Vec::new()).await;
         self.known.forget(&server.name);
@@ -77,12 +82,21 @@ impl Offers {
         self.servers.borrow().clone()
     }
 
+    /// Of how many servers beside this one it is not known what they have, and how many servers there are.
+    fn to_come(&self, server: &str) -> (usize, usize) {
+        let all = self.servers.borrow();
+        let unknown = all.iter().filter(|other| other.name != server && !self.known.has(&other.name));
+        (unknown.count(), all.len())
+    }
+
     async fn look(&self, server: &Server, session: &Session, what: Met) {
         let (_, has_resources, has_prompts) = session.has();
         match what {
             Met::Begun => {
                 self.resources.note(server, has_resources, &self.servers()).await;
-                self.known.change(&server.name, |kept| kept.has_resources = has_resources);
+                self.known.change(&server.name, |kept| {
+                    std::mem::replace(&mut kept.has_resources, has_resources) != has_resources
+                });
                 return;
             }
             // Lists of them are asked for when somebody wants one.
@@ -98,7 +112,13 @@ impl Offers {
                 for why in strange {
                     log::write(log::Level::Warn, &format!("the server {}: {why}", server.name));
                 }
-                self.known.change(&server.name, |kept| kept.prompts.clone_from(&prompts));
+                self.known.change(&server.name, |kept| {
+                    let is_new = kept.prompts != prompts;
+                    if is_new {
+                        kept.prompts.clone_from(&prompts);
+                    }
+                    is_new
+                });
                 self.prompts.have(&server.name, prompts).await;
             }
             Err(failure) => {
@@ -116,11 +136,23 @@ impl Catalog for Offers {
         instructions: Option<&'a str>,
         tools: Vec<ServerTool>,
     ) -> LocalBoxFuture<'a, Vec<String>> {
+        if !self.known.has(&server.name) {
+            self.first.borrow_mut().insert(server.name.clone());
+        }
         self.known.change(&server.name, |kept| {
-            kept.tools.clone_from(&tools);
-            kept.instructions = instructions.map(str::to_owned);
+            let is_new = kept.tools != tools || kept.instructions.as_deref() != instructions;
+            if is_new {
+                kept.tools.clone_from(&tools);
+                kept.instructions = instructions.map(str::to_owned);
+            }
+            is_new
         });
-        self.registry.have(server, instructions, tools).boxed_local()
+        async move {
+            let lines = self.registry.have(server, instructions, tools, self.to_come(&server.name)).await;
+            self.first.borrow_mut().remove(&server.name);
+            lines
+        }
+        .boxed_local()
     }
 
     fn met<'a>(&'a self, server: &'a Server, session: &'a Session, what: Met) -> LocalBoxFuture<'a, ()> {

@@ -9,7 +9,11 @@ use atoll_mcp_connection::{
 };
 use atoll_plugin::spawn_local;
 
-use crate::offers::Offers;
+use crate::{offers::Offers, registry::Registry};
+
+/// How long servers that nobody needs yet are left alone at the start of a session, in milliseconds: the first request is on
+/// its way by then, and whoever needs one before that has it connected to at once.
+const LEISURE_MS: u64 = 250;
 
 /// The servers.
 pub(crate) struct Pool {
@@ -17,11 +21,13 @@ pub(crate) struct Pool {
     around: Rc<Surroundings>,
     offers: Rc<Offers>,
     all: RefCell<Vec<Rc<Server>>>,
+    /// What is kept of servers is not enough: a command asks once, and then nobody hears what comes later.
+    is_command: bool,
 }
 
 impl Pool {
-    pub(crate) fn new(drive: Drive, around: Surroundings, offers: Rc<Offers>) -> Self {
-        Self { drive, around: Rc::new(around), offers, all: RefCell::default() }
+    pub(crate) fn new(drive: Drive, around: Surroundings, offers: Rc<Offers>, is_command: bool) -> Self {
+        Self { drive, around: Rc::new(around), offers, all: RefCell::default(), is_command }
     }
 
     /// All of them, as they are now.
@@ -41,9 +47,11 @@ impl Pool {
 
     /// Connects to these, beside those that are there.
     pub(crate) async fn begin(&self, some: Vec<Server>) {
-        let some: Vec<Rc<Server>> = some.into_iter().map(Rc::new).collect();
+        // A command is over before that, and does nothing else meanwhile.
+        let leisure_ms = if self.is_command { 0 } else { LEISURE_MS };
+        let some: Vec<Rc<Server>> = some.into_iter().map(|server| Rc::new(server.at_leisure(leisure_ms))).collect();
         self.all.borrow_mut().extend(some.iter().cloned());
-        self.offers.remember(&some, &self.all()).await;
+        self.offers.remember(&some, &self.all(), self.is_command).await;
         for server in some {
             spawn_local(server.live(Rc::clone(&self.around)));
         }
@@ -71,6 +79,22 @@ impl Pool {
         self.offers.set(&self.all());
         spawn_local(Rc::clone(&new).live(Rc::clone(&self.around)));
         new
+    }
+
+    /// Connects again to those of these that wanted a person to sign in, if somebody has. Nobody waits for them here.
+    pub(crate) async fn notice_sign_ins(&self, some: &[Rc<Server>]) {
+        for server in some {
+            if server.notice_sign_in(&self.around.file).await && !self.offers.knows(&server.name) {
+                Registry::coming(&server.name);
+            }
+        }
+    }
+
+    /// The same of those of these that are needed and could not be had for another reason, unless that was just now.
+    pub(crate) fn try_again(&self, some: &[Rc<Server>]) {
+        for server in some.iter().filter(|server| server.try_again()) {
+            Registry::coming(&server.name);
+        }
     }
 
     /// Ends all of them.

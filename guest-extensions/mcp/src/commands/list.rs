@@ -79,6 +79,7 @@ pub(super) fn state(server: &Server) -> (&'static str, Option<String>) {
         State::Connecting => ("connecting", None),
         State::Connected(_) => ("connected", None),
         State::Disconnected(why) => ("disconnected", Some(format!("{why}; the next call connects to it again"))),
+        State::Failed(why) if server.wants_sign_in() => ("needs-auth", Some(why)),
         State::Failed(why) => ("failed", Some(why)),
         State::Closed => ("closed", None),
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use atoll_mcp_client::{
-    config::{Authentication, Http, OAuth, Place, Server as Defined, Transport},
+    config::{Http, OAuth, Place, Server as Defined},
     session::ServerTool,
 };
 use atoll_mcp_connection::{
