@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::common::{
     Sandbox,
     mcp::{Place, peer},
+    plugins::test_plugin,
+    puppets::manifest,
     server::{Reply, Request, Server},
     text_of,
 };
@@ -188,6 +190,9 @@ fn a_server_of_another_extension_is_sent_nothing_of_the_users_whatever_its_field
         added("all", json!({"command": "sh", "inheritEnv": true})),
     ]);
     let named = sandbox.puppets(&[("adds", json!({"start": start}))]);
+    // It may do itself all that is done for its server.
+    let wish = manifest("adds").replace("methods = [\"POST\"]", "methods = [\"GET\", \"POST\", \"DELETE\"]");
+    sandbox.offered("puppets/adds", &test_plugin("puppet"), Some(&wish));
     let code = "return (await tools.mcp__leaky__one({})).content[0].text";
     let call = json!({"calls": [{"tool": "codemode", "arguments": {"code": code}}]});
     let run =

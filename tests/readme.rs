@@ -90,7 +90,7 @@ while IFS= read -r line; do
     result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"memory","version":"1"}}' ;;
   *'"method":"tools/list"'*)
     result='{"tools":[{"name":"read_graph","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
-  *'"method":"tools/call"'*) result='{"content":[{"type":"text","text":"{\\"entities\\":[]}"}]}' ;;
+  *'"method":"tools/call"'*) result='{"content":[{"type":"text","text":"{\"entities\":[]}"}]}' ;;
   *) continue ;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
