@@ -1,10 +1,12 @@
 //! MCP servers that die, flood, never stop changing or never answer: what it costs, and whom.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::common::{
     mcp::{Place, is_alive, peer},
-    until,
+    text_of, until,
 };
 
 #[test]
@@ -146,4 +148,124 @@ fn a_server_that_takes_no_input_any_more_holds_up_only_its_own_calls() {
          return [good, (await Promise.all(calls)).map((message) => message.includes('no answer'))];",
     );
     assert_eq!(serde_json::from_str::<Value>(gave.trim()).unwrap(), json!(["good", [true, true, true]]));
+}
+
+#[test]
+fn a_server_that_hangs_costs_nobody_who_does_not_name_it() {
+    let good = json!({"command": peer()});
+    let alone = Place::with(&json!({"good": good}));
+    let beside = Place::with(&json!({
+        "good": good, "hangs": {"command": peer(), "args": ["--silent"]}, "sleeps": {"command": "sleep", "args": ["600"]},
+    }));
+    let took = |place: &Place, line: &[&str]| {
+        let began = Instant::now();
+        place.atoll().args(line).run().ok();
+        began.elapsed()
+    };
+    for place in [&alone, &beside] {
+        place.sandbox.file("note.txt", "a note");
+        place.sandbox.file("one.js", "return 1");
+    }
+    for line in [
+        &["tool", "call", "read", r#"{"path": "note.txt"}"#][..],
+        &["codemode", "run", "one.js"],
+        &["tool", "call", "mcp__good__echo", r#"{"value": "x"}"#],
+    ] {
+        let (alone, beside) = (took(&alone, line), took(&beside, line));
+        // It used to be eight seconds more, each time.
+        assert!(beside < alone + Duration::from_secs(6), "{line:?}: {alone:?} alone, {beside:?} beside one that hangs");
+    }
+}
+
+#[test]
+fn a_server_that_takes_its_time_to_start_is_waited_for_by_who_names_it() {
+    let slow = format!("sleep 11; exec {}", peer());
+    let place = Place::with(&json!({"slow": {"command": "sh", "args": ["-c", slow]}, "good": {"command": peer()}}));
+    let record = place.call("mcp__slow__echo", &json!({"value": "late"}));
+    assert_eq!(text_of(&record["content"]), "late", "{record:#}");
+    let missing = place.call("mcp__good__nothing", &json!({}));
+    assert_eq!(missing["isError"], true, "{missing:#}");
+}
+
+#[test]
+fn tools_that_do_not_fit_are_left_out_and_that_is_said_once() {
+    let left_out = |stderr: &str| {
+        let lines: Vec<String> =
+            stderr.lines().filter(|line| line.contains("tools are left out")).map(str::to_owned).collect();
+        assert!(lines.iter().all(|line| line.contains("\"toolExposure\"")), "{lines:?}");
+        lines
+    };
+    let run = |place: &Place, script: &str| {
+        let script = place.sandbox.file("script.js", script);
+        place.atoll().args(["codemode", "run"]).arg(script).run().ok()
+    };
+    let place = Place::with(&json!({
+        "many": {"command": peer(), "args": ["--tools", "10000"]}, "small": {"command": peer()},
+    }));
+    let done = run(
+        &place,
+        "const texts = [await tools.mcp__small__echo({value: 'small'}), await tools.mcp__many__more_9000({})];
+         return texts.map((result) => result.content[0].text).join();",
+    );
+    assert_eq!(done.stdout.trim(), "small,more_9000");
+    let lines = left_out(&done.stderr);
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains("of its 10010 tools")), "{done:#?}");
+
+    let place = Place::with(&json!({
+        "one": {"command": peer(), "args": ["--tools", "6000"]}, "two": {"command": peer(), "args": ["--tools", "6000"]},
+    }));
+    let done = run(
+        &place,
+        "const calls = [tools.mcp__one__more_3000({}), tools.mcp__two__more_3000({})];
+         return (await Promise.all(calls)).map((result) => result.content[0].text).join();",
+    );
+    assert_eq!(done.stdout.trim(), "more_3000,more_3000");
+    let lines = left_out(&done.stderr);
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains("of its 6010 tools")), "{done:#?}");
+
+    // Who hides what is not needed is told nothing.
+    let hidden = json!({"more_1*": "codemode", "more_*": "hidden"});
+    let place =
+        Place::with(&json!({"many": {"command": peer(), "args": ["--tools", "12000"], "toolExposure": hidden}}));
+    let done = run(&place, "return (await tools.mcp__many__more_11999({})).content[0].text;");
+    assert_eq!(done.stdout.trim(), "more_11999");
+    assert!(left_out(&done.stderr).is_empty(), "{done:#?}");
+}
+
+#[test]
+fn a_server_whose_many_tools_change_leaves_the_others_their_turn() {
+    let place = Place::with(&json!({
+        "many": {"command": peer(), "args": ["--tools", "5000"]}, "good": {"command": peer()},
+    }));
+    let gave = place.script(
+        "const call = async (name) => { try { return await tools[name]({}); } catch { return null; } };
+         await tools.mcp__many__rename({});
+         let calls = 0;
+         for (;;) {
+             await tools.mcp__good__echo({value: 'x'});
+             calls++;
+             const there = await call('mcp__many__more_1_4999');
+             if (there) return [calls > 1, there.content[0].text].join();
+         }",
+    );
+    assert_eq!(gave.trim(), "true,more_1_4999", "it used to be stopped, with the calls of all servers");
+}
+
+#[test]
+fn a_server_that_changes_its_tools_all_the_time_leaves_the_others_their_turn() {
+    let place = Place::with(&json!({
+        "many": {"command": peer(), "args": ["--tools", "300", "--log", "wire"]}, "good": {"command": peer()},
+    }));
+    let gave = place.script(
+        "await tools.mcp__many__rename({times: 600, ms: 20});
+         for (let at = 0; at < 300; at++) await tools.mcp__good__echo({value: 'x'});
+         // Once they are at an end, the tools are what they are at the end.
+         const is_there = async (name) => { try { await tools[name]({}); return true; } catch { return false; } };
+         const was_over = await is_there('mcp__many__more_600_299');
+         while (!(await is_there('mcp__many__more_600_299')));
+         return [was_over, await is_there('mcp__many__more_599_0')].join();",
+    );
+    assert_eq!(gave.trim(), "false,false", "three hundred calls took as long as the changes did");
+    let lists = place.lines("wire").iter().filter(|line| line.contains("tools/list")).count();
+    assert!(lists < 40, "not every change is looked at: {lists}");
 }

@@ -193,8 +193,8 @@ fn a_redirect_is_followed_without_what_says_who_asks() {
 #[test]
 fn the_key_of_a_provider_goes_where_the_users_own_file_says_and_nowhere_else() {
     const KEY: &str = "sk-5eed-of-a-provider";
-    let far = server(|_, _| None);
-    let to = format!("{}/mcp", far.origin());
+    let (far, behind) = (server(|_, _| None), server(|_, _| None));
+    let to = format!("{}/mcp", behind.origin());
     let redirecting = Server::answering(move |_, _| Reply::status(307, &[("location", &to)], ""));
     let other = server(|_, _| None);
     let entry = |server: &Server| json!({"url": format!("{}/mcp", server.origin()), "auth": {"provider": "mock"}});
@@ -218,10 +218,9 @@ fn the_key_of_a_provider_goes_where_the_users_own_file_says_and_nowhere_else() {
     assert_eq!(call("mcp__far__one"), "one");
     let expected = format!("Bearer {KEY}");
     assert!(far.requests().iter().all(|request| request.header("authorization") == Some(&expected)));
-    let before = far.requests().len();
     call("mcp__moved__one");
     assert!(redirecting.requests().iter().all(|request| request.header("authorization") == Some(&expected)));
-    assert!(far.requests().iter().skip(before).all(|request| request.header("authorization").is_none()));
+    assert!(behind.requests().iter().all(|request| request.header("authorization").is_none()));
     let done = place.atoll().env("MOCK_KEY", KEY).args(["mcp", "list"]).run();
     assert!(done.stdout.contains("there is no secret provider/nobody"), "{done:#?}");
     assert!(done.stdout.contains("its header x-key names a secret, and only \"auth\" sends one"), "{done:#?}");

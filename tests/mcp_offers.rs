@@ -181,6 +181,31 @@ fn a_call_waits_for_its_own_server_and_what_is_kept_of_another_does_not_count() 
 }
 
 #[test]
+fn a_command_finds_what_a_server_has_got_since_it_was_kept() {
+    let place = scripted_server("--more", &json!({}));
+    place.call("mcp__peer__echo", &json!({"value": "x"}));
+    serve(&place, "--more --tools 1");
+    let record = place.call("mcp__peer__more_0", &json!({}));
+    assert_eq!(text_of(&record["content"]), "more_0", "{record:#}");
+}
+
+#[test]
+fn a_server_that_could_not_be_had_is_tried_again_when_somebody_looks_for_its_tools() {
+    let place = scripted_server("--die", &json!({}));
+    let search = json!({"calls": [{"tool": "tool_search", "arguments": {"query": "adds numbers"}}]});
+    // It is not tried again at once.
+    let repair = format!("echo \"exec '{}'\" > server.sh; sleep 3", peer());
+    let turns = json!({"turns": [
+        search, {"calls": [{"tool": "bash", "arguments": {"command": repair}}]}, search, {"text": "done"},
+    ]});
+    place.sandbox.scripted(&turns).arg("go").run().ok();
+    let results = place.sandbox.results();
+    let found: Vec<bool> =
+        [0, 2].iter().map(|at| text_of(&results[*at]["content"]).contains("mcp__peer__add")).collect();
+    assert_eq!(found, [false, true], "{results:#?}");
+}
+
+#[test]
 fn a_server_that_fails_after_it_was_kept_keeps_its_tools_and_says_why() {
     let place = scripted_server("--more", &json!({}));
     place.call("mcp__peer__echo", &json!({"value": "x"}));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::common::{
     mcp::{Place, peer},
     server::{Reply, Request, Server},
-    text_of,
+    text_of, until,
 };
 
 /// What the server knows.
@@ -31,7 +31,7 @@ pub(crate) struct State {
 }
 
 fn access(number: usize) -> String {
-    format!("access-canary-{number}-7f3a")
+    format!("access-canary-{number}-7f3a-and-then-as-long-as-tokens-are")
 }
 
 fn renewal(number: usize) -> String {
@@ -95,7 +95,20 @@ fn mcp(state: &State, request: &Request) -> Reply {
     let result = match message["method"].as_str() {
         Some("initialize") => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "signed", "version": "1"}}),
-        Some("tools/list") => json!({"tools": [{"name": "one", "inputSchema": {"type": "object"}}]}),
+        Some("tools/list") => {
+            let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+            json!({"tools": Value::from(["one", "tells", "breaks"].map(tool).to_vec())})
+        }
+        // What it was told of who asks comes back, whole or where the text is cut.
+        Some("tools/call") if message["params"]["name"] == "tells" => {
+            let told = request.header("authorization").unwrap();
+            json!({"content": [{"type": "text", "text": told}], "structuredContent": {"told": [told]}})
+        }
+        Some("tools/call") if message["params"]["name"] == "breaks" => {
+            let at: usize = message["params"]["arguments"]["at"].as_u64().unwrap().try_into().unwrap();
+            let told = format!("{}{}", "-".repeat(at), request.header("authorization").unwrap());
+            return Reply::status(500, &[("content-type", "text/plain")], &told);
+        }
         Some("tools/call") => json!({"content": [{"type": "text", "text": "you are in"}]}),
         _ => return Reply::status(202, &[], ""),
     };
@@ -173,7 +186,8 @@ fn a_person_signs_in_and_out_and_what_lets_them_in_is_in_their_store_alone() {
         })
         .map(|(path, _)| path)
         .collect();
-    assert!(!with.is_empty() && with.iter().all(|path| path.to_string_lossy().contains("mcp")), "{with:?}");
+    let store = place.sandbox.atoll_home().join("store");
+    assert!(!with.is_empty() && with.iter().all(|path| path.starts_with(&store)), "{with:?}");
     for path in with {
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o077, 0, "{path:?}");
     }
@@ -184,6 +198,25 @@ fn a_person_signs_in_and_out_and_what_lets_them_in_is_in_their_store_alone() {
     assert!(gone.stdout.contains("not signed in to far"), "{gone:?}");
     place.atoll().args(["tool", "call", "mcp__far__one", "{}"]).run().code(1);
     assert_eq!(state.lock().unwrap().given, 1);
+}
+
+#[test]
+fn what_lets_us_in_is_not_said_though_the_server_says_it() {
+    let (server, _) = server(3_600);
+    let place = place(&server);
+    sign_in(&place);
+    let called = place.atoll().args(["tool", "call", "mcp__far__tells", "{}", "--json"]).run().ok();
+    assert!(called.stdout.contains("[secret]") && !called.stdout.contains("canary"), "{called:?}");
+    let gave = place.script("return await tools.mcp__far__tells({})");
+    assert!(gave.contains("[secret]") && !gave.contains("canary"), "{gave}");
+    // However much of it is left where the text is cut, more than half of it is never there.
+    let half = &access(1)[..access(1).len() / 2 + 1];
+    for at in (0..400).step_by(7) {
+        let failed = place.call("mcp__far__breaks", &json!({"at": at}));
+        assert!(!failed.to_string().contains(half), "{at}: {failed:#}");
+    }
+    let log = fs::read_to_string(place.sandbox.atoll_home().join("logs/mcp.log")).unwrap_or_default();
+    assert!(!log.contains(half), "{log}");
 }
 
 #[test]
@@ -231,4 +264,25 @@ fn what_is_not_signed_in_to_says_why() {
     assert!(said("program").contains("it is a program"), "{}", said("program"));
     assert!(said("keyed").contains("has a header \"Authorization\""), "{}", said("keyed"));
     assert!(said("keyd").contains("is \"keyed\" meant?"), "{}", said("keyd"));
+}
+
+#[test]
+fn a_session_that_runs_notices_that_somebody_has_signed_in() {
+    let (server, _) = server(3_600);
+    let place = place(&server);
+    let listed = place.atoll().args(["mcp", "list", "--json"]).run().code(1);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["servers"][0]["state"], "needs-auth", "{listed:#}");
+    let code = "return (await tools.mcp__far__one({})).content[0].text";
+    let call = json!({"calls": [{"tool": "codemode", "arguments": {"code": code}}]});
+    let wait = "touch waits; until [ -e signed-in ]; do sleep 0.05; done";
+    let wait = json!({"calls": [{"tool": "bash", "arguments": {"command": wait}}]});
+    let session = place.sandbox.scripted(&json!({"turns": [call, wait, call, {"text": "done"}]})).arg("go").start();
+    until("the session has been refused", || place.sandbox.work().join("waits").exists().then_some(()));
+    sign_in(&place);
+    place.sandbox.file("signed-in", "");
+    session.wait().ok();
+    let results = place.sandbox.results();
+    let texts = [0, 2].map(|at| text_of(&results[at]["content"]));
+    assert!(texts[0].starts_with("Failed") && texts[1].contains("you are in"), "{texts:#?}");
 }

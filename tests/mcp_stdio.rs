@@ -68,10 +68,10 @@ fn calls_run_beside_each_other() {
     let place = Place::with(&json!({
         "one": {"command": peer()}, "two": {"command": peer()}, "three": {"command": peer()},
     }));
-    // Were they to run one after the other, this would take longer than a test may.
+    // Were those of one server to run one after the other, they would take longer than a test may.
     let gave = place.script(
         "const calls = [];
-         for (let at = 0; at < 240; at++) calls.push(tools[`mcp__${['one', 'two', 'three'][at % 3]}__slow`]({ms: 1000}));
+         for (let at = 0; at < 240; at++) calls.push(tools[`mcp__${['one', 'two', 'three'][at % 3]}__slow`]({ms: 3000}));
          const texts = (await Promise.all(calls)).map((result) => result.content[0].text);
          // mcp__one mcp__two mcp__three
          return texts.filter((text) => text === 'done').length;",
@@ -104,13 +104,8 @@ fn servers_that_can_not_be_had_cost_nobody_but_who_asks_for_them() {
         "off": {"command": peer(), "args": ["--pid", "off"], "enabled": false},
         "wrong": {"command": peer(), "exposure": "all"},
     }));
-    let done = place
-        .atoll()
-        .env("ATOLL_LOG", "info")
-        .args(["tool", "call", "mcp__good__echo", r#"{"value": "x"}"#])
-        .run()
-        .ok();
-    assert_eq!(done.stdout, "x\n");
+    assert_eq!(text_of(&place.call("mcp__good__echo", &json!({"value": "x"}))["content"]), "x");
+    let done = place.atoll().env("ATOLL_LOG", "info").args(["tool", "list"]).run().ok();
     for said in [
         "silent: it did not answer in time",
         "dead: the connection ended (it exited with 4); its last words: no good reason",
@@ -128,9 +123,14 @@ fn nothing_of_a_server_is_left_when_the_program_ends() {
     let place = Place::with(&json!({
         "kind": {"command": peer(), "args": ["--pid", "pids"]},
         "deaf": {"command": peer(), "args": ["--pid", "pids", "--deaf"]},
-        "wrapped": {"command": "sh", "args": ["-c", format!("{} --pid pids --deaf & wait", peer())], "timeout": 2},
+        "wrapped": {"command": "sh", "args": ["-c", format!("{} --pid pids --deaf & wait", peer())]},
     }));
-    place.call("mcp__kind__echo", &json!({"value": "x"}));
+    // The last of the three has no input, and so it never answers: the script waits until it runs.
+    place.script(
+        "await tools.mcp__kind__echo({value: 'x'});
+         await tools.mcp__deaf__echo({value: 'x'});
+         await tools.bash({command: 'until [ $(wc -l < pids) = 3 ]; do sleep 0.05; done'});",
+    );
     let pids = place.lines("pids");
     assert_eq!(pids.len(), 3);
     for pid in pids {
@@ -150,13 +150,6 @@ fn what_a_server_adds_is_there_at_once_for_the_same_script() {
          return (await tools.mcp__peer__later({})).content[0].text;",
     );
     assert_eq!(gave.trim(), "later");
-}
-
-#[test]
-fn ten_thousand_tools_are_no_trouble() {
-    let place = Place::with(&json!({"many": {"command": peer(), "args": ["--tools", "9000"]}}));
-    let record = place.call("mcp__many__more_8999", &json!({}));
-    assert_eq!(text_of(&record["content"]), "more_8999", "{record:#}");
 }
 
 #[test]
@@ -211,6 +204,68 @@ fn a_model_is_declared_what_is_direct_and_finds_the_rest() {
     assert_eq!(shown[0], ("from the model".to_owned(), false));
     assert_eq!(shown[2], ("3".to_owned(), false));
     assert!(shown[3].1, "what is hidden is not there: {shown:?}");
+}
+
+#[test]
+fn a_program_that_knows_no_sessions_is_called_without_one() {
+    let place = Place::of_peer(&["--stateless", "--log", "wire", "--pid", "pids"]);
+    let record = place.call("mcp__peer__echo", &json!({"value": "x"}));
+    assert_eq!(text_of(&record["content"]), "x", "{record:#}");
+    let wire = place.lines("wire");
+    let methods: Vec<Value> =
+        wire.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["method"].clone()).collect();
+    assert_eq!(methods[..2], ["initialize", "server/discover"], "{methods:?}");
+    assert!(!methods.contains(&json!("notifications/initialized")), "{methods:?}");
+    assert_eq!(place.lines("pids").len(), 2, "it is started again to be greeted otherwise");
+    // Who names a revision gets that greeting alone.
+    let place = Place::with(
+        &json!({"peer": {"command": peer(), "args": ["--stateless"], "protocolVersion": "legacy", "timeout": 5}}),
+    );
+    let listed = place.atoll().args(["mcp", "list"]).run().code(1);
+    assert!(listed.stdout.contains("not here"), "{listed:?}");
+}
+
+#[test]
+fn a_direct_server_that_does_not_answer_is_named_once_and_the_model_is_asked_without_it() {
+    let place = Place::with(&json!({
+        "late": {"command": peer(), "args": ["--silent"], "exposure": "direct"},
+        "there": {"command": peer(), "exposure": "direct"},
+        "other": {"command": peer(), "args": ["--silent"]},
+    }));
+    let run =
+        place.sandbox.scripted(&json!({"turns": [{"text": "one"}, {"text": "two"}]})).args(["go", "on"]).run().ok();
+    let notice = "MCP servers that have not answered for 10 s: late; the model is asked without their tools";
+    assert!(run.stderr.contains(notice), "{run:#?}");
+    let asked = place.sandbox.messages().iter().filter(|message| message["role"] == "user").count();
+    assert_eq!(asked, 2);
+}
+
+#[test]
+fn where_nothing_reaches_the_tools_of_a_server_that_is_said_once_and_the_model_is_not_told_of_it() {
+    let place = || {
+        let place = Place::of_peer(&[]);
+        let servers = json!({"peer": {"command": peer(), "description": "Is described."}});
+        place.sandbox.home_file("mcp.json", json!({"mcpServers": servers, "autoEnableCodemode": false}).to_string());
+        place
+    };
+    let turns = json!({"turns": [{"text": "one"}, {"text": "two"}]});
+    let sections = |place: &Place| -> Vec<String> {
+        let messages = place.sandbox.messages();
+        let told = messages.iter().filter_map(|message| message["sections"]["mcp_servers"].as_str());
+        told.map(str::to_owned).collect()
+    };
+    let silent = place();
+    let run = silent.sandbox.scripted(&turns).args(["go", "on"]).run().ok();
+    let warning = "the model reaches no tools of peer, for neither codemode nor tool_search is on";
+    assert!(run.stderr.contains(warning), "{run:#?}");
+    assert_eq!(run.stderr.matches("reaches no tools").count(), run.stderr.matches(warning).count(), "{run:#?}");
+    assert_eq!(sections(&silent), Vec::<String>::new());
+    // What the user switches on instead is what the model is told of.
+    let told = place();
+    let run = told.sandbox.scripted(&turns).args(["--tools=+tool_search", "go", "on"]).run().ok();
+    assert!(!run.stderr.contains("the model reaches no tools"), "{run:#?}");
+    let told = sections(&told).pop().unwrap();
+    assert!(told.ends_with("- mcp__peer (tool_search): Is described.") && !told.contains("codemode"), "{told}");
 }
 
 #[test]

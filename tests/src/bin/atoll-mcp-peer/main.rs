@@ -3,8 +3,8 @@
 //!
 //! `--log FILE` appends each message that arrives, `--pid FILE` each process id. `--silent` never answers, `--die` ends at
 //! once, `--junk` prints other things between messages, `--deaf` goes on after the end of its input, `--tools N` has N more
-//! tools, `--clash` has tools whose names look the same, `--more` has resources, prompts, and tools that ask the client and
-//! give other things than text: see `more.rs`.
+//! tools and one that gives them other names, `--clash` has tools whose names look the same, `--stateless` knows no sessions,
+//! `--more` has resources, prompts, and tools that ask the client and give other things than text: see `more.rs`.
 
 #![allow(
     clippy::print_stdout,
@@ -18,11 +18,19 @@ mod more;
 use std::{
     fs::{File, OpenOptions},
     io::{BufRead as _, Write as _},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use serde_json::{Value, json};
+
+/// It knows no sessions, and so its answers say more.
+static STATELESS: AtomicBool = AtomicBool::new(false);
+/// How often its many tools were given other names.
+static NAMED: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Default)]
 struct Options {
@@ -50,6 +58,7 @@ fn options() -> Options {
             "--deaf" => options.deaf = true,
             "--clash" => options.clash = true,
             "--more" => options.more = true,
+            "--stateless" => STATELESS.store(true, Ordering::SeqCst),
             "--tools" => options.tools = arguments.next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             other => eprintln!("unknown option {other}"),
         }
@@ -69,6 +78,12 @@ fn say(message: &Value) {
 }
 
 fn answer(id: &Value, result: &Value) {
+    let mut result = result.clone();
+    if STATELESS.load(Ordering::SeqCst) {
+        for (key, value) in [("resultType", json!("complete")), ("ttlMs", json!(0)), ("cacheScope", json!("private"))] {
+            result[key] = value;
+        }
+    }
     say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
 }
 
@@ -107,7 +122,15 @@ fn tools(options: &Options, has_later: bool) -> Vec<Value> {
     if options.more {
         all.extend(more::tools());
     }
-    all.extend((0..options.tools).map(|at| tool(&format!("more_{at}"), "One of many.", &json!({}))));
+    if options.tools > 0 {
+        let number = json!({"type": "integer"});
+        all.push(tool("rename", "Gives the many other names.", &json!({"times": number, "ms": number})));
+    }
+    let named = match NAMED.load(Ordering::SeqCst) {
+        0 => String::new(),
+        named => format!("{named}_"),
+    };
+    all.extend((0..options.tools).map(|at| tool(&format!("more_{named}{at}"), "One of many.", &json!({}))));
     all
 }
 
@@ -141,6 +164,19 @@ fn call(id: &Value, params: &Value) {
         "variable" => text(std::env::var(arguments["name"].as_str().unwrap_or_default()).unwrap_or_default()),
         "picture" => json!({"content": [{"type": "image", "mimeType": "image/png", "data":
             "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="}]}),
+        "rename" => {
+            // So often, with such a pause after each; it is answered after the first.
+            let times = arguments["times"].as_u64().unwrap_or(1);
+            for time in 0..times {
+                NAMED.fetch_add(1, Ordering::SeqCst);
+                say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                if time == 0 {
+                    answer(id, &text("renamed"));
+                }
+                std::thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default()));
+            }
+            return;
+        }
         "later" | "a-b" | "a_b" => text(name),
         _ if name.starts_with("more_") => text(name),
         _ => {
@@ -183,8 +219,14 @@ fn main() {
         if options.junk {
             println!("Listening on stdio…\n\n{{\"not\": ");
         }
+        let is_stateless = STATELESS.load(Ordering::SeqCst);
         match message["method"].as_str() {
-            Some("initialize") => answer(
+            Some("server/discover") if is_stateless => answer(
+                &id,
+                &json!({"supportedVersions": ["2026-07-28"], "capabilities": more::capabilities(options.more),
+                    "instructions": "Ask it to echo."}),
+            ),
+            Some("initialize") if !is_stateless => answer(
                 &id,
                 &json!({"protocolVersion": params["protocolVersion"], "capabilities": more::capabilities(options.more),
                     "serverInfo": {"name": "peer", "version": "1"}, "instructions": "Ask it to echo."}),
