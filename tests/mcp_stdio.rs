@@ -265,7 +265,7 @@ fn where_nothing_reaches_the_tools_of_a_server_that_is_said_once_and_the_model_i
     let run = told.sandbox.scripted(&turns).args(["--tools=+tool_search", "go", "on"]).run().ok();
     assert!(!run.stderr.contains("the model reaches no tools"), "{run:#?}");
     let told = sections(&told).pop().unwrap();
-    assert!(told.ends_with("- mcp__peer (tool_search): Is described.") && !told.contains("codemode"), "{told}");
+    assert!(told.contains("\n- mcp__peer (tool_search): Is described.\n") && !told.contains("codemode"), "{told}");
 }
 
 #[test]
