@@ -71,7 +71,7 @@ fn a_prefix_does_not_make_a_tool_of_one_server_the_one_that_calls_another() {
 
 #[test]
 fn more_tools_than_a_table_takes_are_left_to_the_gateway() {
-    // With the nine that it has anyway.
+    // Beside those that it has anyway.
     let place =
         Place::of_peer(&json!({}), &json!({"args": ["--tools", "10041", "--log", "wire"], "directTools": "search"}));
     place.good("mcp", &json!({"connect": "peer"}));
@@ -79,7 +79,7 @@ fn more_tools_than_a_table_takes_are_left_to_the_gateway() {
     let table = run.json();
     let own = table.as_array().unwrap().iter().filter(|tool| tool["plugin"] == "mcp-proxy").count();
     assert_eq!(own, 10_000);
-    let said = run.stderr.matches("51 tools of servers are left to mcp").count();
+    let said = run.stderr.matches(" tools of servers are left to mcp").count();
     assert!((1..=2).contains(&said), "{}", run.stderr);
     // It was known without the server, as many as there are; and the last one is reached all the same.
     let found = place.good("mcp", &json!({"search": "more_10040"}));
@@ -93,7 +93,7 @@ fn where_the_user_gives_it_room_for_fewer_tools_there_are_fewer() {
     place.sandbox.settings(&json!({"limits": {"mcp-proxy": {"tools": 4}}}));
     let table = place.table();
     assert_eq!(table, ["mcp", "s_t1", "s_t2", "s_t3"]);
-    assert_eq!(place.good("mcp", &json!({"tool": "s_t6", "args": {"x": "y"}})), "S_T6:y");
+    assert_eq!(place.good("mcp", &json!({"tool": "s_t6", "args": {"x": "y"}})), "S_T6:Y");
 }
 
 #[test]
