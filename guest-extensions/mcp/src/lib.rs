@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail so"))]
 
+mod calls;
 mod commands;
 mod files;
 mod kept;
@@ -47,6 +48,7 @@ use futures::future::{join, join_all, select};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use calls::Calls;
 use files::{FILE, Files};
 use offers::Offers;
 use pool::Pool;
@@ -76,6 +78,8 @@ struct Mcp {
     following: Mutex<()>,
     /// The servers of the files have been connected to, or are being.
     connected: Cell<bool>,
+    /// Calls of tools under way.
+    calls: Calls,
     /// The first prompt has been waited for.
     waited: Cell<bool>,
 }
@@ -118,6 +122,7 @@ impl Extension for Mcp {
             telling: Telling::default(),
             following: Mutex::default(),
             connected: Cell::new(false),
+            calls: Calls::default(),
             waited: Cell::new(false),
         };
         if !is_for_command {
@@ -162,6 +167,7 @@ impl Extension for Mcp {
     }
 
     async fn stop(&self) {
+        self.calls.settle().await;
         join(self.pool.close(), self.offers.known.keep()).await;
     }
 }
@@ -314,7 +320,7 @@ impl tools::Guest for Tools {
         };
         let (unwanted, id) = (progress::cancelled(call.id.clone()), call.id.clone());
         let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown::step(&step))], None);
-        let result = server.call(&tool, arguments, unwanted, on_progress).await?;
+        let result = adapter.calls.run(server.call(&tool, arguments, unwanted, on_progress)).await?;
         let shaped = shape(&server.name, &tool, result);
         Ok(output(&call.id, shown::content(shaped.pieces), &shaped.whole, shaped.is_error))
     }
