@@ -37,11 +37,9 @@ impl Reached {
     /// other way round.
     fn shown(self, exposure: Exposure) -> Exposure {
         let Self { scripts, search } = self;
-        match exposure {
-            Exposure::Codemode if scripts => Exposure::Codemode,
-            Exposure::Deferred if search => Exposure::Deferred,
-            Exposure::Codemode | Exposure::Deferred if search => Exposure::Deferred,
-            Exposure::Codemode | Exposure::Deferred if scripts => Exposure::Codemode,
+        match (exposure, scripts, search) {
+            (Exposure::Codemode, true, _) | (Exposure::Deferred, true, false) => Exposure::Codemode,
+            (Exposure::Deferred, _, true) | (Exposure::Codemode, false, true) => Exposure::Deferred,
             _ => Exposure::Hidden,
         }
     }

@@ -171,12 +171,11 @@ pub(super) fn read(value: &Value, place: Place, found: &mut Findings) -> Option<
         return read_override(&fields, found).map(Read::Override);
     }
     match place {
-        Place::User => {}
         Place::Project if fields.contains_key("auth") => found.error(
             "\"auth\" has no place in a project's file: a project does not say where a credential of yours is sent. Define \
              the server in your own mcp.json",
         ),
-        Place::Project => {}
+        Place::User | Place::Project => {}
         Place::Extension => not_for_extensions(&fields, found),
     }
     let Shared { enabled, exposure, tools } = shared(&fields, found);

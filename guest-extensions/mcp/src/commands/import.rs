@@ -34,7 +34,7 @@ pub(super) async fn import(wanted: Import) -> Result<(), Error> {
                         // Nothing is granted of a folder that is not there.
                         Err(Error::NotFound(_) | Error::Denied(_)) => {}
                         Err(error) => {
-                            found.push(Found { kind, path, read: Err(NotImported::Unreadable(error.message())) })
+                            found.push(Found { kind, path, read: Err(NotImported::Unreadable(error.message())) });
                         }
                     }
                 }

@@ -29,10 +29,7 @@ pub(super) fn masked(entry: &Map<String, Value>) -> Map<String, Value> {
 
 /// A value of a variable or a header: what it names, and the word in front of a token.
 fn value_of(value: &Value) -> String {
-    let parts = match value.as_str().map(Template::parse) {
-        Some(Ok(Template::Text(parts))) => parts,
-        _ => return MASK.to_owned(),
-    };
+    let Some(Ok(Template::Text(parts))) = value.as_str().map(Template::parse) else { return MASK.to_owned() };
     let names_something = parts.iter().any(|part| matches!(part, Part::Variable { .. }));
     if !names_something {
         return MASK.to_owned();
