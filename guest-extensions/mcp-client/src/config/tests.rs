@@ -255,7 +255,7 @@ fn files_of_others_become_entries_of_ours() {
               "env": {"K": "${K:-none}", "P": "pa$$w0rd", "Q": "ab$cd", "R": "!touch pwned"}},
         "a!": {"command": "x"}, "a?": {"command": "y"}
     }}"#;
-    let of_folders = r#"{"projects": {"/work/here": {"mcpServers": {"a": {"command": "local"}}}, "/else": {"mcpServers": {"b": {"command": "x"}}}},
+    let of_folders = r#"{"projects": {"/home/me/here": {"mcpServers": {"a": {"command": "local"}}}, "/else": {"mcpServers": {"b": {"command": "x"}}}},
         "mcpServers": {"a": {"command": "all"}, "c": {"command": "c"}}}"#;
     let cursor = r#"{"mcpServers": {
         "a": {"command": "${userHome}/bin/x", "args": ["--key", "${input:k}", "${workspaceFolder}/y"],
@@ -277,7 +277,7 @@ fn files_of_others_become_entries_of_ours() {
         (Kind::Codex, "[mcp_servers\nx"),
     ];
     let shown = |(kind, text): (Kind, &str)| {
-        let Imported { servers, said } = match Imported::read(kind, text, "/work/here") {
+        let Imported { servers, said } = match Imported::read(kind, text, "/home/me/here") {
             Ok(imported) => imported,
             Err(why) => return format!("## {kind}: {why}\n"),
         };
@@ -358,7 +358,7 @@ proptest! {
             prop_assert!(all.problems.iter().all(|problem| !problem.to_string().contains(char::is_control)), "{:?}", all.problems);
         }
         for kind in Kind::ALL {
-            let _ = Imported::read(kind, &text, "/work/here");
+            let _ = Imported::read(kind, &text, "/home/me/here");
         }
     }
 
