@@ -218,6 +218,8 @@ fn answer(result: Result<ServerResult, ServiceError>) -> Result<Value, Failure> 
     let answer = whole(result)?;
     match rounds::Wanted::read(&answer) {
         None => Ok(answer),
-        Some(_) => Err(Failure::Strange("it wants to know more before it answers, which is not for this".to_owned())),
+        Some(_) => Err(Failure::Strange(
+            "it wants to know more before it answers, which the protocol does not allow for this".to_owned(),
+        )),
     }
 }

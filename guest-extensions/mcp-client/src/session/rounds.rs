@@ -69,7 +69,10 @@ impl Session {
                 .map_err(|error| Failure::Strange(format!("where the user works can not be said: {error}")));
         }
         let Ok(asked) = Asked::read(&method, request["params"].take()) else {
-            return Err(Failure::Strange(format!("it wants {} answered first, which is nothing here", shown(&method))));
+            return Err(Failure::Strange(format!(
+                "it wants {} answered first, which is not known here",
+                shown(&method)
+            )));
         };
         let cannot = |why: &str| Failure::Strange(format!("it wants {method} answered first, and {why}"));
         if !self.identity.answers {

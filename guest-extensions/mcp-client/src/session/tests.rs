@@ -514,7 +514,7 @@ async fn rounds_end_and_what_nobody_can_answer_is_said() {
         ),
         (
             json!({"x": {"method": "files/delete", "params": {}}}),
-            "\"files/delete\" answered first, which is nothing here",
+            "\"files/delete\" answered first, which is not known here",
         ),
         (json!({}), "does not say what"),
     ] {
@@ -531,5 +531,5 @@ async fn rounds_end_and_what_nobody_can_answer_is_said() {
         server.answer(&id, wanted(json!({}), Some("s"))).await;
     };
     let (tools, ()) = tokio::join!(session.tools(), want);
-    assert!(tools.expect_err("no list").to_string().contains("not for this"));
+    assert!(tools.expect_err("no list").to_string().contains("does not allow for this"));
 }
