@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     commands::ServerPrompt,
     config::{Entry, Transport},
-    session::ServerTool,
+    tool::ServerTool,
 };
 
 /// The version of what is kept: another one is not read.
@@ -53,47 +54,66 @@ pub fn digest(entry: &Entry) -> String {
     text
 }
 
+/// What is kept, as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    version: u64,
+    digest: &'a str,
+    kept_at: u64,
+    instructions: Option<&'a str>,
+    has_resources: bool,
+    tools: &'a [ServerTool],
+    prompts: Vec<Value>,
+}
+
+/// The same, as it is read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Read<'a> {
+    version: u64,
+    digest: String,
+    kept_at: u64,
+    instructions: Option<String>,
+    has_resources: bool,
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+    prompts: Vec<Value>,
+}
+
 impl Kept {
     /// As bytes to keep, now, in milliseconds since 1970. None if it is too much to keep.
     pub fn to_bytes(&self, digest: &str, now_ms: u64) -> Option<Vec<u8>> {
-        let tools: Vec<Value> = self.tools.iter().map(ServerTool::to_json).collect();
-        let kept = json!({
-            "version": VERSION,
-            "digest": digest,
-            "keptAt": now_ms,
-            "instructions": self.instructions,
-            "hasResources": self.has_resources,
-            "tools": tools,
-            "prompts": self.prompts.iter().map(ServerPrompt::to_json).collect::<Vec<Value>>(),
-        });
-        let bytes = kept.to_string().into_bytes();
-        (bytes.len() <= MAX_BYTES).then_some(bytes)
+        let written = Written {
+            version: VERSION,
+            digest,
+            kept_at: now_ms,
+            instructions: self.instructions.as_deref(),
+            has_resources: self.has_resources,
+            tools: &self.tools,
+            prompts: self.prompts.iter().map(ServerPrompt::to_json).collect(),
+        };
+        serde_json::to_vec(&written).ok().filter(|bytes| bytes.len() <= MAX_BYTES)
     }
 
-    /// Whether what was kept is so young that it need not be kept anew as long as nothing changes.
-    pub fn is_fresh(bytes: &[u8], now_ms: u64) -> bool {
-        let kept: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        kept["keptAt"].as_u64().is_some_and(|kept_at| kept_at <= now_ms && now_ms - kept_at < FRESH_MS)
-    }
-
-    /// What was kept, if it holds: it is of the same server and not too old, nor from the future.
-    pub fn read(bytes: &[u8], digest: &str, now_ms: u64) -> Option<Self> {
-        let kept: Value = serde_json::from_slice(bytes).ok()?;
-        let kept_at = kept["keptAt"].as_u64()?;
-        let is_young = kept_at <= now_ms && now_ms - kept_at < LONGEST_MS;
-        if kept["version"] != VERSION || kept["digest"] != digest || !is_young {
+    /// What was kept, if it holds: it is of the same server and not too old, nor from the future. And whether it is so young
+    /// that it need not be kept anew as long as nothing changes.
+    pub fn read(bytes: &[u8], digest: &str, now_ms: u64) -> Option<(Self, bool)> {
+        let read: Read<'_> = serde_json::from_slice(bytes).ok()?;
+        let age = now_ms.checked_sub(read.kept_at)?;
+        if read.version != VERSION || read.digest != digest || age >= LONGEST_MS {
             return None;
         }
-        let tools: Option<Vec<ServerTool>> =
-            kept["tools"].as_array()?.iter().map(|tool| ServerTool::read(tool).ok()).collect();
+        let tools: Option<Vec<ServerTool>> = read.tools.into_iter().map(|tool| ServerTool::read(tool).ok()).collect();
         let prompts: Option<Vec<ServerPrompt>> =
-            kept["prompts"].as_array()?.iter().map(|prompt| ServerPrompt::read(prompt).ok()).collect();
-        Some(Self {
+            read.prompts.iter().map(|prompt| ServerPrompt::read(prompt).ok()).collect();
+        let kept = Self {
             tools: tools?,
-            instructions: kept["instructions"].as_str().map(str::to_owned),
-            has_resources: kept["hasResources"] == true,
+            instructions: read.instructions,
+            has_resources: read.has_resources,
             prompts: prompts?,
-        })
+        };
+        Some((kept, age < FRESH_MS))
     }
 }
 
@@ -132,21 +152,19 @@ mod tests {
         let tool = json!({"name": "a", "title": "A", "description": "Does a.", "inputSchema": {"type": "object", "$defs": {}},
             "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
         let kept = Kept {
-            tools: vec![
-                ServerTool::read(&tool).expect("a tool"),
-                ServerTool::read(&json!({"name": "b"})).expect("a tool"),
-            ],
+            tools: vec![ServerTool::of(&tool).expect("a tool"), ServerTool::of(&json!({"name": "b"})).expect("a tool")],
             instructions: Some("Be kind.".to_owned()),
             has_resources: true,
             prompts: vec![ServerPrompt::read(&json!({"name": "p", "arguments": [{"name": "x"}]})).expect("a prompt")],
         };
         let bytes = kept.to_bytes("d", 1_000).expect("bytes");
-        assert_eq!(Kept::read(&bytes, "d", 1_000), Some(kept.clone()));
-        assert_eq!(Kept::read(&bytes, "d", 999 + LONGEST_MS), Some(kept.clone()));
+        assert_eq!(Kept::read(&bytes, "d", 1_000), Some((kept.clone(), true)));
+        assert_eq!(Kept::read(&bytes, "d", 999 + FRESH_MS), Some((kept.clone(), true)));
+        assert_eq!(Kept::read(&bytes, "d", 1_000 + FRESH_MS), Some((kept.clone(), false)));
+        assert_eq!(Kept::read(&bytes, "d", 999 + LONGEST_MS), Some((kept.clone(), false)));
         assert_eq!(Kept::read(&bytes, "d", 1_000 + LONGEST_MS), None, "too old");
         assert_eq!(Kept::read(&bytes, "d", 999), None, "from the future");
         assert_eq!(Kept::read(&bytes, "e", 1_000), None, "another server");
-        assert!(Kept::is_fresh(&bytes, 999 + FRESH_MS) && !Kept::is_fresh(&bytes, 1_000 + FRESH_MS));
         let older = String::from_utf8(bytes).expect("text").replace("\"version\":2", "\"version\":1");
         assert_eq!(Kept::read(older.as_bytes(), "d", 1_000), None);
         let much = Kept { instructions: Some("x".repeat(MAX_BYTES)), ..kept };

@@ -23,4 +23,5 @@ pub mod sampling;
 pub mod session;
 pub mod template;
 mod text;
+pub mod tool;
 pub mod wire;

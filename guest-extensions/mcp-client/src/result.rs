@@ -2,8 +2,12 @@
 //!
 //! Results are taken as JSON, not as types: a piece of a kind that nobody here knows must not cost the pieces beside it.
 
+use std::{borrow::Cow, sync::LazyLock};
+
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
+
+use crate::tool::Schema;
 
 /// A piece of what the model reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,8 +185,16 @@ pub fn most_characters(texts: &[&str]) -> u32 {
     u32::try_from(2 * half).unwrap_or(u32::MAX)
 }
 
-/// The schema of what scripts get of a tool that says what its structured content is.
-pub fn whole_schema(output_schema: Option<&Map<String, Value>>) -> Value {
+/// The schema of what scripts get of a tool that says what its structured content is, as text.
+pub fn whole_schema(output_schema: Option<&Schema>) -> Cow<'static, str> {
+    static WITHOUT: LazyLock<String> = LazyLock::new(|| with_structured(None).to_string());
+    match output_schema {
+        None => Cow::Borrowed(&*WITHOUT),
+        Some(structured) => Cow::Owned(with_structured(Some(structured.read())).to_string()),
+    }
+}
+
+fn with_structured(structured: Option<Map<String, Value>>) -> Value {
     let mut schema = json!({
         "type": "object",
         "properties": {
@@ -192,8 +204,7 @@ pub fn whole_schema(output_schema: Option<&Map<String, Value>>) -> Value {
         },
         "required": ["content"],
     });
-    if let Some(structured) = output_schema {
-        let mut structured = structured.clone();
+    if let Some(mut structured) = structured {
         // What is referred to from the root has to stay at the root.
         for key in ["$defs", "definitions"] {
             if let Some(definitions) = structured.shift_remove(key)
@@ -291,13 +302,13 @@ mod tests {
         let own = json!({
             "$schema": "x", "type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}},
         });
-        let schema = whole_schema(own.as_object());
+        let schema = with_structured(own.as_object().cloned());
         assert_eq!(schema["$defs"]["A"]["type"], "string");
         assert_eq!(
             schema["properties"]["structuredContent"],
             json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}})
         );
-        assert_eq!(whole_schema(None)["properties"]["structuredContent"], json!({}));
+        assert_eq!(with_structured(None)["properties"]["structuredContent"], json!({}));
     }
 
     #[test]

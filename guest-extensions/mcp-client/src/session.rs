@@ -21,7 +21,7 @@ use futures::{
 };
 use rmcp::{
     RoleClient,
-    model::{ProtocolVersion, ServerPeerInfo, ServerResult},
+    model::{CustomResult, ProtocolVersion, ServerPeerInfo, ServerResult},
     service::{ClientLifecycleMode, ClientServiceExt as _, Peer, ServiceError},
     transport::Transport,
 };
@@ -33,7 +33,7 @@ use asks::{AskingWhileThere, Asks};
 pub use client::Identity;
 use client::{Client, Watched};
 pub use failure::Failure;
-pub use requests::{Progress, Running, ServerTool};
+pub use requests::{Progress, Running};
 pub use resources::Page;
 
 /// What a server says that nobody asked for.
@@ -207,18 +207,36 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// The answer to a request, as JSON, whatever it is.
+/// The answer to a request, as the text that the server wrote.
+fn text_of(result: Result<ServerResult, ServiceError>) -> Result<String, Failure> {
+    match result.map_err(Failure::of_request)? {
+        // That is how a wire passes it on.
+        ServerResult::CustomResult(CustomResult(Value::String(text))) => Ok(text),
+        other => serde_json::to_string(&other).map_err(|error| unread(&error)),
+    }
+}
+
+/// The same, as JSON, whatever it is.
 fn whole(result: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
-    let result = serde_json::to_value(result.map_err(Failure::of_request)?);
-    result.map_err(|error| Failure::Strange(format!("its answer can not be read: {error}")))
+    serde_json::from_str(&text_of(result)?).map_err(|error| unread(&error))
+}
+
+fn unread(error: &serde_json::Error) -> Failure {
+    Failure::Strange(format!("its answer can not be read: {error}"))
 }
 
 /// The same to a request that is answered in one round.
 fn answer(result: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
     let answer = whole(result)?;
-    match rounds::Wanted::read(&answer) {
-        None => Ok(answer),
-        Some(_) => Err(Failure::Strange(
+    in_one_round(&answer["resultType"])?;
+    Ok(answer)
+}
+
+/// That an answer of this kind is the last one.
+fn in_one_round(kind: &Value) -> Result<(), Failure> {
+    match rounds::wants_more(kind) {
+        false => Ok(()),
+        true => Err(Failure::Strange(
             "it wants to know more before it answers, which the protocol does not allow for this".to_owned(),
         )),
     }

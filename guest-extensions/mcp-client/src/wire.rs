@@ -7,11 +7,15 @@ use std::{collections::VecDeque, fmt};
 
 use rmcp::{
     RoleClient,
-    model::{CustomRequest, JsonRpcMessage, ServerRequest},
+    model::{
+        CustomRequest, CustomResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerRequest,
+        ServerResult,
+    },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::Value;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
 use tokio::sync::mpsc;
 
 use crate::{session::Told, text::shown};
@@ -115,34 +119,49 @@ pub fn wire(told: mpsc::Sender<Told>) -> (Wire, ProgramEnd) {
 /// # Errors
 /// Why there are none.
 pub fn messages(text: &[u8]) -> serde_json::Result<VecDeque<RxJsonRpcMessage<RoleClient>>> {
-    let is_batch = text.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
-    let all: VecDeque<RxJsonRpcMessage<RoleClient>> = match is_batch {
-        true => serde_json::from_slice(text)?,
-        false => VecDeque::from([serde_json::from_slice(text)?]),
-    };
-    let is_asked = |message: &RxJsonRpcMessage<RoleClient>| {
-        matches!(message, JsonRpcMessage::Request(request) if matches!(
-            request.request, ServerRequest::CreateMessageRequest(_) | ServerRequest::ElicitRequest(_)))
-    };
-    if !all.iter().any(is_asked) {
-        return Ok(all);
+    match text.iter().find(|b| !b.is_ascii_whitespace()) {
+        Some(b'[') => serde_json::from_slice::<Vec<&RawValue>>(text)?.into_iter().map(message).collect(),
+        _ => Ok(VecDeque::from([message(serde_json::from_slice(text)?)?])),
     }
-    // The library's types of these leave out what they do not know, and put a form's fields into another order: they are
-    // passed on as they are.
-    let plain: VecDeque<Value> = match is_batch {
-        true => serde_json::from_slice(text)?,
-        false => VecDeque::from([serde_json::from_slice(text)?]),
-    };
-    let as_it_is = |(mut message, mut plain): (RxJsonRpcMessage<RoleClient>, Value)| {
-        if is_asked(&message)
-            && let JsonRpcMessage::Request(request) = &mut message
-        {
-            let method = plain["method"].as_str().unwrap_or_default().to_owned();
-            request.request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(plain["params"].take())));
-        }
-        message
-    };
-    Ok(all.into_iter().zip(plain).map(as_it_is).collect())
+}
+
+/// An answer, as far as it is told from other messages.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    jsonrpc: JsonRpcVersion2_0,
+    id: RequestId,
+    #[serde(borrow)]
+    result: &'a RawValue,
+    method: Option<IgnoredAny>,
+}
+
+/// What only the answers to a greeting have.
+#[derive(Deserialize)]
+struct Greeting {
+    capabilities: Option<IgnoredAny>,
+}
+
+fn message(text: &RawValue) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
+    let text = text.get();
+    // The library finds out of which type an answer is by trying one after the other, each with a copy of all of it. What was
+    // asked for is known to who asked, so it is passed on as the text that it is. A greeting is the library's own.
+    if let Ok(Answer { jsonrpc, id, result, method: None }) = serde_json::from_str(text)
+        && !matches!(serde_json::from_str(result.get()), Ok(Greeting { capabilities: Some(_) }))
+    {
+        let result = ServerResult::CustomResult(CustomResult::new(Value::from(result.get())));
+        return Ok(JsonRpcMessage::Response(JsonRpcResponse { jsonrpc, id, result }));
+    }
+    let mut message: RxJsonRpcMessage<RoleClient> = serde_json::from_str(text)?;
+    // The library's types of what is asked of a person or a model leave out what they do not know, and put a form's fields into
+    // another order: that is passed on as it is, too.
+    if let JsonRpcMessage::Request(request) = &mut message
+        && matches!(request.request, ServerRequest::CreateMessageRequest(_) | ServerRequest::ElicitRequest(_))
+    {
+        let mut plain: Value = serde_json::from_str(text)?;
+        let method = plain["method"].as_str().unwrap_or_default().to_owned();
+        request.request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(plain["params"].take())));
+    }
+    Ok(message)
 }
 
 impl Wire {

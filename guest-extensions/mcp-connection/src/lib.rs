@@ -24,7 +24,10 @@ pub mod stdio;
 mod trying;
 pub mod values;
 
-use atoll_mcp_client::session::{Refusal, ServerTool, Session};
+use atoll_mcp_client::{
+    session::{Refusal, Session},
+    tool::ServerTool,
+};
 use futures::{FutureExt as _, future::LocalBoxFuture};
 use serde_json::Value;
 

@@ -132,7 +132,7 @@ pub(crate) fn search(
             let _ = writeln!(text, "  {description}");
         }
         if search.with_arguments {
-            let _ = writeln!(text, "  Arguments: {}", shape::line(&item.tool.input_schema));
+            let _ = writeln!(text, "  Arguments: {}", shape::line(&item.tool.input_schema.read()));
         }
     }
     let end = search.offset + shown.len();
@@ -180,9 +180,9 @@ pub(crate) fn describe(server: &str, item: &Item) -> String {
     if !item.tool.description.is_empty() {
         let _ = writeln!(text, "\n{}", item.tool.description);
     }
-    let _ = write!(text, "\nArguments:\n{}", shape::lines(&item.tool.input_schema));
+    let _ = write!(text, "\nArguments:\n{}", shape::lines(&item.tool.input_schema.read()));
     if let Some(schema) = &item.tool.output_schema {
-        let _ = writeln!(text, "\nGives: {}", shape::line(schema));
+        let _ = writeln!(text, "\nGives: {}", shape::line(&schema.read()));
     }
     let claims = [
         ("readOnlyHint", true, "changes nothing"),
@@ -201,7 +201,7 @@ pub(crate) fn describe(server: &str, item: &Item) -> String {
 
 /// What a tool wants, to be put after its failure.
 pub(crate) fn wanted(item: &Item) -> String {
-    format!("Arguments of {}: {}", item.name, shape::line(&item.tool.input_schema))
+    format!("Arguments of {}: {}", item.name, shape::line(&item.tool.input_schema.read()))
 }
 
 /// What a server says of its use.

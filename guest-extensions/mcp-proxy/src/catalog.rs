@@ -7,7 +7,7 @@ use std::{
 
 use atoll_mcp_client::{
     names::{fitting, namespace, near_matches},
-    session::ServerTool,
+    tool::ServerTool,
 };
 use serde_json::json;
 
@@ -43,23 +43,29 @@ pub(crate) struct Item {
     /// Differs for tools that are described differently.
     pub(crate) digest: u64,
     keywords: Vec<String>,
+    /// The names of its first arguments.
+    arguments: Vec<String>,
+}
+
+fn arguments(tool: &ServerTool) -> Vec<String> {
+    let schema = tool.input_schema.read();
+    let properties = schema.get("properties").and_then(serde_json::Value::as_object);
+    properties.into_iter().flat_map(|all| all.keys().take(MAX_ARGUMENTS).cloned()).collect()
 }
 
 fn digest(tool: &ServerTool) -> u64 {
     let mut hasher = DefaultHasher::new();
-    tool.to_json().to_string().hash(&mut hasher);
+    serde_json::to_string(tool).unwrap_or_default().hash(&mut hasher);
     hasher.finish()
 }
 
 impl Item {
     fn document(&self) -> search::Document<'_> {
-        let properties = self.tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
-        let arguments = properties.into_iter().flat_map(|all| all.keys().take(MAX_ARGUMENTS).map(String::as_str));
         let texts = [self.tool.title.as_deref().unwrap_or_default(), self.tool.description.as_str()];
         search::Document {
             names: vec![&self.name, &self.local],
             keywords: self.keywords.iter().map(String::as_str).collect(),
-            texts: texts.into_iter().chain(arguments).collect(),
+            texts: texts.into_iter().chain(self.arguments.iter().map(String::as_str)).collect(),
         }
     }
 }
@@ -133,7 +139,7 @@ impl Catalog {
             }
             let described = json!({"name": local, "description": description, "annotations": {"readOnlyHint": true},
                 "inputSchema": {"type": "object", "properties": {}}});
-            if let Ok(tool) = ServerTool::read(&described) {
+            if let Ok(tool) = ServerTool::of(&described) {
                 all.push((What::Read(resource.uri.clone()), tool));
             }
         }
@@ -148,6 +154,7 @@ impl Catalog {
             name,
             local: tool.name.clone(),
             keywords: server.keywords(&tool.name),
+            arguments: arguments(&tool),
             digest: digest(&tool),
             what,
             tool,
@@ -218,7 +225,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn kept(tools: &Value) -> Kept {
-        let tools = tools.as_array().unwrap().iter().map(|tool| ServerTool::read(tool).unwrap());
+        let tools = tools.as_array().unwrap().iter().map(|tool| ServerTool::of(tool).unwrap());
         Kept { tools: tools.collect(), instructions: Some("Ask kindly.".to_owned()), ..Kept::default() }
     }
 

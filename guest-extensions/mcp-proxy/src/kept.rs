@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use atoll_mcp_client::{cache, session::ServerTool};
-use serde_json::{Value, json};
+use atoll_mcp_client::{cache, tool::ServerTool};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest as _, Sha256};
 
 use crate::settings::Proxied;
@@ -147,7 +148,7 @@ impl Kept {
     /// Each tool and resource as text, short where `as_it_is` says so.
     fn entries(&self, as_it_is: impl Fn(String) -> Option<String>) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| {
-            let whole = as_it_is(json!({ "tool": tool.to_json() }).to_string());
+            let whole = serde_json::to_string(&Whole { tool }).ok().and_then(&as_it_is);
             whole.unwrap_or_else(|| json!({ "tool": short(tool) }).to_string())
         });
         let resources = self.resources.iter().map(|one| {
@@ -161,6 +162,20 @@ impl Kept {
     }
 }
 
+/// An entry that is all of a tool.
+#[derive(Serialize)]
+struct Whole<'a> {
+    tool: &'a ServerTool,
+}
+
+/// An entry, read: a tool or a resource.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    tool: Option<&'a RawValue>,
+    resource: Option<Value>,
+}
+
 /// The beginning of a text.
 fn beginning(text: &str) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().chars().take(MAX_TEXT).collect()
@@ -168,11 +183,10 @@ fn beginning(text: &str) -> String {
 
 /// Enough of a tool to find it and to call it. Its arguments are known where that takes little.
 fn short(tool: &ServerTool) -> Value {
-    let schema = Value::Object(tool.input_schema.clone());
-    let is_long = schema.to_string().len() > MAX_SCHEMA;
+    let is_long = tool.input_schema.text().len() > MAX_SCHEMA;
     json!({
         "name": tool.name, "title": tool.title.as_deref().map(beginning), "description": beginning(&tool.description),
-        "inputSchema": if is_long { json!({"type": "object"}) } else { schema },
+        "inputSchema": if is_long { json!({"type": "object"}) } else { Value::Object(tool.input_schema.read()) },
     })
 }
 
@@ -219,9 +233,9 @@ impl Head {
             ..Kept::default()
         };
         for part in parts {
-            let entries: Vec<Value> = serde_json::from_slice(part).map_err(|_| Stale::Old)?;
-            for entry in &entries {
-                match (entry.get("tool"), entry.get("resource").and_then(Resource::read)) {
+            let entries: Vec<Entry<'_>> = serde_json::from_slice(part).map_err(|_| Stale::Old)?;
+            for entry in entries {
+                match (entry.tool, entry.resource.as_ref().and_then(Resource::read)) {
                     (Some(tool), _) => kept.tools.push(ServerTool::read(tool).map_err(|_| Stale::Old)?),
                     (None, Some(resource)) => kept.resources.push(resource),
                     (None, None) => {}
@@ -235,7 +249,10 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use atoll_mcp_client::config::{Document, Place};
+    use atoll_mcp_client::{
+        config::{Document, Place},
+        tool::Schema,
+    };
     use proptest::prelude::*;
 
     fn server(fields: &str) -> Proxied {
@@ -268,7 +285,7 @@ mod tests {
         let tool = json!({"name": "t", "description": "Does.", "inputSchema": {"type": "object"}});
         let resource = json!({"uri": "file:///x", "name": "x", "description": "An x."});
         let kept = Kept {
-            tools: vec![ServerTool::read(&tool).unwrap()],
+            tools: vec![ServerTool::of(&tool).unwrap()],
             resources: vec![Resource::read(&resource).unwrap()],
             instructions: Some("Do.".to_owned()),
             ttl_ms: None,
@@ -302,7 +319,7 @@ mod tests {
         let tool = |at: usize| {
             let described = json!({"name": format!("tool-{at}"), "description": format!("Does {at}.\n{}", "x".repeat(length)),
                 "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}}});
-            ServerTool::read(&described).unwrap()
+            ServerTool::of(&described).unwrap()
         };
         Kept { tools: (0..count).map(tool).collect(), ..Kept::default() }
     }
@@ -332,9 +349,9 @@ mod tests {
         let mut kept = many(2, 10);
         kept.tools[0].description = "y".repeat(100_000);
         let big: serde_json::Map<String, Value> = (0..9_000).map(|at| (format!("p{at}"), json!({}))).collect();
-        kept.tools[0].input_schema = json!({"type": "object", "properties": big}).as_object().unwrap().clone();
+        kept.tools[0].input_schema = Schema::of(json!({"type": "object", "properties": big}).as_object().unwrap());
         let read = unpacked(&kept.pack("a", "d", 0).unwrap(), "d", 0).unwrap();
-        assert_eq!((read.tools[0].description.len(), read.tools[0].input_schema.len()), (MAX_TEXT, 1));
+        assert_eq!((read.tools[0].description.len(), read.tools[0].input_schema.read().len()), (MAX_TEXT, 1));
         assert_eq!(read.tools[1], kept.tools[1]);
         assert!(many(60_000, 10).pack("a", "d", 0).is_none(), "even so it is too much");
         assert_eq!([server_of("server/a"), server_of("server/a/12"), server_of("begun")], [Some("a"), Some("a"), None]);

@@ -6,7 +6,10 @@ use std::{
     rc::Rc,
 };
 
-use atoll_mcp_client::session::{Failure, Progress, ServerTool, Session};
+use atoll_mcp_client::{
+    session::{Failure, Progress, Session},
+    tool::ServerTool,
+};
 use atoll_mcp_connection::{Catalog as Listener, Met, server::Server, shown};
 use atoll_plugin::{Content, Error, ToolOutput, log, progress, store, tools as export};
 use futures::{FutureExt as _, future::LocalBoxFuture};

@@ -371,7 +371,7 @@ fn namespace_tool(name: &str, server: &Proxied) -> types::Tool {
     );
     let snippet = format!("Calls tools of the MCP server {}", server.name);
     let mut tool = plain(name, description, &gateway::namespace_parameters(), &snippet);
-    tool.output_schema = Some(whole_schema(None).to_string());
+    tool.output_schema = Some(whole_schema(None).into_owned());
     tool
 }
 
@@ -382,10 +382,10 @@ fn direct_tool(server: &Proxied, item: &Item) -> types::Tool {
     };
     let first = description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(&item.local);
     let snippet: String = first.chars().take(MAX_LINE).collect();
-    let parameters = Value::Object(item.tool.input_schema.clone());
+    let parameters = Value::Object(item.tool.input_schema.read());
     let mut tool = plain(&item.name, description, &parameters, &snippet);
     tool.label = item.tool.title.as_ref().unwrap_or(&item.local).chars().take(MAX_LINE).collect();
-    tool.output_schema = Some(whole_schema(item.tool.output_schema.as_ref()).to_string());
+    tool.output_schema = Some(whole_schema(item.tool.output_schema.as_ref()).into_owned());
     tool.default_active = server.direct != Direct::Search;
     tool.annotations = annotations(&item.tool.annotations);
     tool.namespace = Some(types::Namespace {

@@ -41,12 +41,11 @@ impl Known {
         let reads = servers.iter().map(async |server| {
             let digest = digest(&server.entry);
             let bytes = store::get(key(&server.name)).await.ok().flatten();
-            let kept = bytes.as_deref().and_then(|bytes| Kept::read(bytes, &digest, now));
-            let is_fresh = bytes.as_deref().is_some_and(|bytes| Kept::is_fresh(bytes, now));
-            (server.name.clone(), digest, kept, is_fresh)
+            let kept = bytes.and_then(|bytes| Kept::read(&bytes, &digest, now));
+            (server.name.clone(), digest, kept)
         });
-        for (name, digest, kept, is_fresh) in join_all(reads).await {
-            if let Some(kept) = kept {
+        for (name, digest, kept) in join_all(reads).await {
+            if let Some((kept, is_fresh)) = kept {
                 if is_fresh {
                     self.fresh.borrow_mut().insert(name.clone());
                 }

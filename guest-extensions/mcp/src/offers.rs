@@ -3,10 +3,11 @@
 
 use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
-use atoll_mcp_client::session::{ServerTool, Session};
+use atoll_mcp_client::{session::Session, tool::ServerTool};
 use atoll_mcp_connection::{Catalog, Met, server::Server};
 use atoll_plugin::{log, types::Subscription};
 use futures::{FutureExt as _, future::LocalBoxFuture};
+use tokio::sync::watch;
 
 use crate::{kept::Known, prompts::Prompts, registry::Registry, resources::Resources};
 
@@ -24,6 +25,17 @@ pub(crate) struct Offers {
     servers: RefCell<Vec<Rc<Server>>>,
     /// Those whose tools are being put into the table for the first time.
     first: RefCell<BTreeSet<String>>,
+    /// How often what servers had is being read just now.
+    reading: watch::Sender<usize>,
+}
+
+/// What servers had is being read.
+pub(crate) struct Reading<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|times| *times -= 1);
+    }
 }
 
 impl Offers {
@@ -36,20 +48,30 @@ impl Offers {
             known: Rc::default(),
             servers: RefCell::default(),
             first: RefCell::default(),
+            reading: watch::Sender::default(),
         }
     }
 
-    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on. With
-    /// `anew`, it is said of them all that they bring tools, for what is not among those of before is waited for.
-    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>], anew: bool) {
+    /// What servers have now counts once this is dropped: what they had must not take its place.
+    pub(crate) fn reading(&self) -> Reading<'_> {
+        self.reading.send_modify(|times| *times += 1);
+        Reading(&self.reading)
+    }
+
+    async fn read(&self) {
+        let _ = self.reading.subscribe().wait_for(|times| *times == 0).await;
+    }
+
+    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on.
+    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>]) {
         self.set(all);
         self.known.read(some).await;
         for server in some {
             let kept = self.known.of(&server.name);
-            if anew || kept.is_none() {
+            let Some(kept) = kept else {
                 Registry::coming(&server.name);
-            }
-            let Some(kept) = kept else { continue };
+                continue;
+            };
             server.remember(kept.instructions.clone());
             // What can not be had is said once the server is there.
             self.registry.have(server, kept.instructions.as_deref(), kept.tools, self.to_come(&server.name)).await;
@@ -90,6 +112,7 @@ impl Offers {
     }
 
     async fn look(&self, server: &Server, session: &Session, what: Met) {
+        self.read().await;
         let (_, has_resources, has_prompts) = session.has();
         match what {
             Met::Begun => {
@@ -136,18 +159,24 @@ impl Catalog for Offers {
         instructions: Option<&'a str>,
         tools: Vec<ServerTool>,
     ) -> LocalBoxFuture<'a, Vec<String>> {
-        if !self.known.has(&server.name) {
-            self.first.borrow_mut().insert(server.name.clone());
-        }
-        self.known.change(&server.name, |kept| {
-            let is_new = kept.tools != tools || kept.instructions.as_deref() != instructions;
-            if is_new {
-                kept.tools.clone_from(&tools);
-                kept.instructions = instructions.map(str::to_owned);
-            }
-            is_new
-        });
         async move {
+            self.read().await;
+            if !self.known.has(&server.name) {
+                self.first.borrow_mut().insert(server.name.clone());
+            }
+            let mut is_new = false;
+            self.known.change(&server.name, |kept| {
+                is_new = kept.tools != tools || kept.instructions.as_deref() != instructions;
+                if is_new {
+                    kept.tools.clone_from(&tools);
+                    kept.instructions = instructions.map(str::to_owned);
+                }
+                is_new
+            });
+            // Most servers have what they had the last time.
+            if !is_new && self.registry.has_all(&server.name) {
+                return Vec::new();
+            }
             let lines = self.registry.have(server, instructions, tools, self.to_come(&server.name)).await;
             self.first.borrow_mut().remove(&server.name);
             lines

@@ -51,9 +51,21 @@ impl Pool {
         let leisure_ms = if self.is_command { 0 } else { LEISURE_MS };
         let some: Vec<Rc<Server>> = some.into_iter().map(|server| Rc::new(server.at_leisure(leisure_ms))).collect();
         self.all.borrow_mut().extend(some.iter().cloned());
-        self.offers.remember(&some, &self.all(), self.is_command).await;
-        for server in some {
-            spawn_local(server.live(Rc::clone(&self.around)));
+        let connect = |some: &[Rc<Server>]| {
+            for server in some {
+                spawn_local(Rc::clone(server).live(Rc::clone(&self.around)));
+            }
+        };
+        if self.is_command {
+            // What is not among what they had before is waited for. Programs start while that is read.
+            some.iter().for_each(|server| Registry::coming(&server.name));
+            let reading = self.offers.reading();
+            connect(&some);
+            self.offers.remember(&some, &self.all()).await;
+            drop(reading);
+        } else {
+            self.offers.remember(&some, &self.all()).await;
+            connect(&some);
         }
     }
 

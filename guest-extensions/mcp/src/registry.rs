@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
@@ -13,11 +13,10 @@ use atoll_mcp_client::{
     exposure::Exposure,
     names::{aliases, namespace, tool_names},
     result::whole_schema,
-    session::ServerTool,
+    tool::ServerTool,
 };
 use atoll_mcp_connection::{server::Server, shown::annotations};
 use atoll_plugin::{Error, clock, log::Level, table, types};
-use serde_json::Value;
 
 use crate::say;
 
@@ -25,10 +24,11 @@ use crate::say;
 const MOST: usize = 10_000 - 3;
 /// How many of them are kept for each server of which it is not known yet what it has, where there are few servers.
 const KEPT_FREE: usize = 500;
-/// How many tools are put into the table, or withdrawn, before others have their turn, and how long their definitions may be
-/// together, in bytes.
+/// How many tools are put into the table, or withdrawn, at once, and how long their definitions may be together, in bytes.
 const AT_ONCE: usize = 200;
 const BYTES_AT_ONCE: usize = 1 << 20;
+/// How long that goes on before others have their turn, in nanoseconds.
+const TURN: u64 = 5_000_000;
 /// How many tools that the table does not take are told of one by one, and looked for among others.
 const MAX_REFUSED: usize = 20;
 
@@ -51,11 +51,13 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Registry {
     /// By their names in the table.
-    tools: RefCell<BTreeMap<String, Entry>>,
+    tools: RefCell<HashMap<String, Entry>>,
     /// How many there can be; less than [`MOST`] once the table has said so.
     most: Cell<usize>,
     /// The servers of which it was said that they have too many.
     told: RefCell<BTreeSet<String>>,
+    /// The servers of which each tool that was last to be had is in the table.
+    complete: RefCell<BTreeSet<String>>,
 }
 
 /// A definition for the table, and its digest.
@@ -88,7 +90,12 @@ impl Refused {
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { tools: RefCell::default(), most: Cell::new(MOST), told: RefCell::default() }
+        Self {
+            tools: RefCell::default(),
+            most: Cell::new(MOST),
+            told: RefCell::default(),
+            complete: RefCell::default(),
+        }
     }
 }
 
@@ -98,11 +105,18 @@ impl Registry {
         self.tools.borrow().get(name).map(|entry| entry.source.clone())
     }
 
-    /// The tools of a server that are in the table, by their names on the server.
+    /// Whether each tool of a server that was last to be had is in the table.
+    pub(crate) fn has_all(&self, server: &str) -> bool {
+        self.complete.borrow().contains(server)
+    }
+
+    /// The tools of a server that are in the table, by their names on the server, in order.
     pub(crate) fn tools_of(&self, server: &str) -> Vec<String> {
         let tools = self.tools.borrow();
         let own = tools.values().filter(|entry| entry.source.server == server);
-        own.map(|entry| entry.source.tool.clone()).collect()
+        let mut names: Vec<String> = own.map(|entry| entry.source.tool.clone()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Says that tools of a server are to come.
@@ -124,6 +138,7 @@ impl Registry {
         tools: Vec<ServerTool>,
         (to_come, all): (usize, usize),
     ) -> Vec<String> {
+        self.complete.borrow_mut().remove(&server.name);
         let mut shown: Vec<(ServerTool, Exposure)> = tools
             .into_iter()
             .map(|tool| {
@@ -141,7 +156,8 @@ impl Registry {
         let listed = shown.len();
         shown.truncate(room);
         names.truncate(room);
-        self.withdraw(self.plan(&server.name, &names, &shown)).await;
+        let mut turn = Turn::begin();
+        self.withdraw(self.plan(&server.name, &names, &shown), &mut turn).await;
 
         let group = types::Namespace {
             name: namespace(&server.name),
@@ -160,15 +176,15 @@ impl Registry {
             }
             looked_at += 1;
             if fresh.len() >= AT_ONCE || bytes >= BYTES_AT_ONCE || looked_at >= 5 * AT_ONCE {
-                self.put(std::mem::take(&mut fresh), &mut refused).await;
+                self.put(std::mem::take(&mut fresh), &mut refused, &mut turn).await;
                 (bytes, looked_at) = (0, 0);
-                let_others().await;
+                turn.end().await;
                 if server.is_closing() {
                     return Vec::new();
                 }
             }
         }
-        self.put(fresh, &mut refused).await;
+        self.put(fresh, &mut refused, &mut turn).await;
         for name in &refused.names {
             self.tools.borrow_mut().remove(name);
         }
@@ -184,6 +200,9 @@ impl Registry {
                 ),
             );
         }
+        if left_out == 0 && refused.names.is_empty() {
+            self.complete.borrow_mut().insert(server.name.clone());
+        }
         refused.lines
     }
 
@@ -193,7 +212,7 @@ impl Registry {
         let mut all = self.tools.borrow_mut();
         let gone: Vec<(String, Entry)> = {
             let kept: HashSet<&str> = names.iter().map(String::as_str).collect();
-            all.extract_if(.., |name, entry| entry.source.server == server && !kept.contains(name.as_str())).collect()
+            all.extract_if(|name, entry| entry.source.server == server && !kept.contains(name.as_str())).collect()
         };
         for (name, (tool, _)) in names.iter().zip(shown) {
             let source = Source { server: server.to_owned(), tool: tool.name.clone() };
@@ -205,18 +224,16 @@ impl Registry {
         gone.into_iter().filter(|(_, entry)| entry.digest.is_some()).map(|(name, _)| name).collect()
     }
 
-    async fn withdraw(&self, gone: Vec<String>) {
+    async fn withdraw(&self, gone: Vec<String>, turn: &mut Turn) {
         for some in gone.chunks(AT_ONCE) {
             // They were put there.
             let _: Result<(), Error> = table::unregister(some.to_vec()).await;
-            if some.len() == AT_ONCE {
-                let_others().await;
-            }
+            turn.end().await;
         }
     }
 
     /// Puts these into the table. What of them it does not take is looked for by halves: it must not cost the others.
-    async fn put(&self, fresh: Vec<Fresh>, refused: &mut Refused) {
+    async fn put(&self, fresh: Vec<Fresh>, refused: &mut Refused, turn: &mut Turn) {
         let mut waiting = vec![fresh];
         while let Some(mut some) = waiting.pop().filter(|some| !some.is_empty()) {
             if refused.is_full || refused.is_over {
@@ -242,7 +259,7 @@ impl Registry {
                 {
                     let rest = some.split_off(some.len() / 2);
                     waiting.extend([rest, some]);
-                    let_others().await;
+                    turn.end().await;
                 }
                 Error::Limit(_) if is_full => {
                     refused.is_full = true;
@@ -266,9 +283,23 @@ fn room(most: usize, of_others: usize, to_come: usize, all: usize) -> usize {
     most.saturating_sub(of_others).saturating_sub(kept_free)
 }
 
-/// Has everybody else who waits for this instance have their turn.
-async fn let_others() {
-    clock::sleep(1).await;
+/// How long this has gone on, while everybody else waits who needs this instance.
+struct Turn {
+    began: u64,
+}
+
+impl Turn {
+    fn begin() -> Self {
+        Self { began: clock::monotonic() }
+    }
+
+    /// Has others have theirs, if it was long enough.
+    async fn end(&mut self) {
+        if clock::monotonic() - self.began >= TURN {
+            clock::sleep(1).await;
+            *self = Self::begin();
+        }
+    }
 }
 
 /// How long a definition is, roughly.
@@ -299,8 +330,8 @@ fn definition(name: &str, tool: &ServerTool, exposure: Exposure, group: &types::
         name: name.to_owned(),
         label: tool.title.clone().unwrap_or_else(|| tool.name.clone()),
         description,
-        parameters: Value::Object(tool.input_schema.clone()).to_string(),
-        output_schema: Some(whole_schema(tool.output_schema.as_ref()).to_string()),
+        parameters: tool.input_schema.text().to_owned(),
+        output_schema: Some(whole_schema(tool.output_schema.as_ref()).into_owned()),
         prompt_snippet: None,
         prompt_guidelines: Vec::new(),
         // What scripts find by searching is not listed for them: what comes late would change what the model was told.

@@ -14,16 +14,18 @@ use rmcp::{
     },
     service::{PeerRequestOptions, RequestHandle},
 };
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::mpsc;
 
 use super::{
     Failure, Session, answer,
     client::Watched,
+    in_one_round,
     rounds::{self, Wanted},
-    whole,
+    text_of, whole,
 };
-use crate::{http::marks, text::shown};
+use crate::{http::marks, text::shown, tool::ServerTool};
 
 /// The most pages of one list.
 pub(super) const MAX_PAGES: usize = 1_000;
@@ -42,81 +44,22 @@ pub(super) fn from(cursor: Option<String>) -> Option<PaginatedRequestParams> {
     })
 }
 
-/// A tool, as its server describes it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServerTool {
-    /// Its name on the server.
-    pub name: String,
-    /// Its name for people.
-    pub title: Option<String>,
-    /// What it does.
-    pub description: String,
-    /// JSON Schema of its arguments, an object schema.
-    pub input_schema: Map<String, Value>,
-    /// JSON Schema of its structured content.
-    pub output_schema: Option<Map<String, Value>>,
-    /// What it claims of itself, as the protocol has it.
-    pub annotations: Map<String, Value>,
+/// An answer to `tools/list`, as far as it is looked at.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    next_cursor: Value,
+    ttl_ms: Value,
+    result_type: Value,
 }
 
-impl ServerTool {
-    /// Reads one.
-    ///
-    /// # Errors
-    /// Why it is none.
-    pub fn read(tool: &Value) -> Result<Self, String> {
-        let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-        let Some(name) = tool["name"].as_str().filter(|name| !name.is_empty()) else {
-            return Err("a tool without a name".to_owned());
-        };
-        let mut input_schema = match &tool["inputSchema"] {
-            Value::Object(schema) => schema.clone(),
-            Value::Null => Map::new(),
-            _ => return Err(format!("the tool {}: its inputSchema is no object", shown(name))),
-        };
-        // Some leave out what goes without saying, and whoever checks arguments needs it.
-        match input_schema.get("type") {
-            None => {
-                input_schema.insert("type".to_owned(), Value::from("object"));
-            }
-            Some(kind) if kind == "object" => {}
-            Some(_) => return Err(format!("the tool {}: its arguments are no object", shown(name))),
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            title: text(&tool["title"]).or_else(|| text(&tool["annotations"]["title"])),
-            description: text(&tool["description"]).unwrap_or_default(),
-            input_schema,
-            output_schema: tool["outputSchema"].as_object().cloned(),
-            annotations: tool["annotations"].as_object().cloned().unwrap_or_default(),
-        })
-    }
-}
-
-impl ServerTool {
-    /// Itself, if what it says of its arguments in headers can be done.
-    fn marked(self) -> Result<Self, String> {
-        match marks(&self.input_schema) {
-            Ok(_) => Ok(self),
-            Err(why) => Err(format!("the tool {}: {why}", shown(&self.name))),
-        }
-    }
-
-    /// As [`ServerTool::read`] reads it.
-    pub fn to_json(&self) -> Value {
-        let mut tool = json!({
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": self.input_schema,
-            "annotations": self.annotations,
-        });
-        if let Some(title) = &self.title {
-            tool["title"] = json!(title);
-        }
-        if let Some(schema) = &self.output_schema {
-            tool["outputSchema"] = json!(schema);
-        }
-        tool
+/// A tool, if what it says of its arguments in headers can be done.
+fn marked(tool: ServerTool) -> Result<ServerTool, String> {
+    match marks(&tool.input_schema.read()) {
+        Ok(_) => Ok(tool),
+        Err(why) => Err(format!("the tool {}: {why}", shown(&tool.name))),
     }
 }
 
@@ -196,19 +139,22 @@ impl Session {
         for _ in 0..MAX_PAGES {
             let params = from(cursor.take());
             let request = ListToolsRequest { params, ..ListToolsRequest::default() };
-            let page = answer(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
-            if let Some(lasts) = page["ttlMs"].as_u64() {
+            let text = text_of(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
+            let page: Page<'_> = serde_json::from_str(&text).unwrap_or_default();
+            in_one_round(&page.result_type)?;
+            if let Some(lasts) = page.ttl_ms.as_u64() {
                 self.lasts.set(Some(self.lasts.get().map_or(lasts, |known| known.min(lasts))));
             }
-            let Some(tools) = page["tools"].as_array() else {
+            let tools = page.tools.and_then(|tools| serde_json::from_str::<Vec<&RawValue>>(tools.get()).ok());
+            let Some(tools) = tools else {
                 return Err(Failure::Strange("its answer to tools/list has no tools".to_owned()));
             };
             for tool in tools {
                 let read = ServerTool::read(tool);
-                listed.add(read.and_then(|tool| if self.is_stateless() { tool.marked() } else { Ok(tool) }));
+                listed.add(if self.is_stateless() { read.and_then(marked) } else { read });
             }
-            match page["nextCursor"].as_str() {
-                Some(next) if !next.is_empty() && !listed.is_full() => cursor = Some(next.to_owned()),
+            match page.next_cursor {
+                Value::String(next) if !next.is_empty() && !listed.is_full() => cursor = Some(next),
                 _ => return Ok(listed.done()),
             }
         }

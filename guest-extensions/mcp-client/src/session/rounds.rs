@@ -32,11 +32,16 @@ pub(super) struct Known {
 impl Wanted {
     /// What an answer says that is wanted; none if it is the last one.
     pub(super) fn read(answer: &Value) -> Option<Self> {
-        (answer["resultType"] == "input_required").then(|| Self {
+        wants_more(&answer["resultType"]).then(|| Self {
             requests: answer["inputRequests"].as_object().cloned().unwrap_or_default(),
             state: answer["requestState"].as_str().map(str::to_owned),
         })
     }
+}
+
+/// Whether an answer of this kind asks for more.
+pub(super) fn wants_more(kind: &Value) -> bool {
+    kind == "input_required"
 }
 
 /// That there is no end of rounds.

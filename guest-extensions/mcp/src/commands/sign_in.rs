@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use atoll_mcp_client::{
     config::{Http, OAuth, Place, Server as Defined},
-    session::ServerTool,
+    tool::ServerTool,
 };
 use atoll_mcp_connection::{
     Catalog,

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use atoll_mcp_client::{config::Problem, session::ServerTool};
+use atoll_mcp_client::{config::Problem, tool::ServerTool};
 use atoll_mcp_connection::{
     Catalog,
     server::{Server, State, Surroundings, close_all},
@@ -132,7 +132,8 @@ async fn one(server: Rc<Server>, seen: &Seen, around: Rc<Surroundings>) -> Outco
 
 /// Whether it says that it only reads, and needs no arguments.
 fn is_harmless(tool: &ServerTool) -> bool {
-    let needs = tool.input_schema.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    let schema = tool.input_schema.read();
+    let needs = schema.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
     tool.annotations.get("readOnlyHint") == Some(&Value::Bool(true)) && !needs
 }
 
@@ -176,6 +177,8 @@ fn as_value(outcome: &Outcome) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use atoll_mcp_client::tool::Schema;
+
     use super::*;
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
             name: "x".to_owned(),
             title: None,
             description: String::new(),
-            input_schema: schema.as_object().cloned().unwrap(),
+            input_schema: Schema::of(schema.as_object().unwrap()),
             output_schema: None,
             annotations: annotations.as_object().cloned().unwrap(),
         };
