@@ -96,10 +96,14 @@ impl Extension for Mcp {
             .event("session-start")
             .event("before-agent-start")
             .event("turn-start")
-            .event("tool-call")
             .event("input")
             .event("mcp-servers-change")
             .command(commands::NAME, "Shows MCP servers, and changes which there are.");
+        // Those of all other tools need not wait for it.
+        let wanted = [SEARCH, SCRIPTS]
+            .iter()
+            .chain(&resources::TOOLS)
+            .fold(wanted, |wanted, tool| wanted.event(&format!("tool-call:{tool}")));
         if !servers::list().is_empty() {
             // What another extension may do is told to nobody but who has said so before.
             host::subscribe(wanted.clone()).await?;

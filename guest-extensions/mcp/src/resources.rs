@@ -22,9 +22,12 @@ const MAX_PAGES: usize = 100;
 /// The most items of a list of all.
 const MAX_ITEMS: usize = 10_000;
 
+/// The tools.
+pub(crate) const TOOLS: [&str; 3] = [LIST, TEMPLATES, READ];
+
 /// Whether it is one of these tools.
 pub(crate) fn is_one(tool: &str) -> bool {
-    matches!(tool, LIST | TEMPLATES | READ)
+    TOOLS.contains(&tool)
 }
 
 /// Which servers have resources, and who may reach the tools.

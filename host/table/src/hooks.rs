@@ -97,8 +97,8 @@ pub trait Hook: Send + Sync {
     /// Whose it is, for messages.
     fn name(&self) -> &str;
 
-    /// What it wants to see now. It is not shown the rest.
-    fn wants(&self) -> Wanted {
+    /// What it wants to see now of calls of a tool. It is not shown the rest.
+    fn wants(&self, _tool: &str) -> Wanted {
         Wanted { before: true, after: true }
     }
 
@@ -125,7 +125,10 @@ pub async fn before_call(
     mut call: CallEvent,
     mut report: impl FnMut(&str, &Error),
 ) -> Verdict {
-    for hook in hooks.iter().filter(|hook| hook.wants().before) {
+    for hook in hooks {
+        if !hook.wants(&call.tool).before {
+            continue;
+        }
         match hook.before_call(call.clone()).await {
             Ok(BeforeCall::Pass) => {}
             Ok(BeforeCall::Rewrite(arguments)) => call.arguments = arguments,
@@ -152,7 +155,7 @@ pub async fn after_call(
     mut output: ToolOutput,
     mut report: impl FnMut(&str, &Error),
 ) -> ToolOutput {
-    for hook in hooks.iter().filter(|hook| hook.wants().after) {
+    for hook in hooks.iter().filter(|hook| hook.wants(&call.tool).after) {
         match hook.after_call(call.clone(), output.clone()).await {
             Ok(patch) => patch.apply(&mut output),
             Err(error) => report(hook.name(), &error),

@@ -37,9 +37,12 @@ impl Hook for ExtensionHook {
         self.extension.name()
     }
 
-    fn wants(&self) -> Wanted {
+    fn wants(&self, tool: &str) -> Wanted {
         let wanted = self.extension.subscription();
-        Wanted { before: wanted.wants(EventKind::ToolCall), after: wanted.wants(EventKind::ToolResult) }
+        Wanted {
+            before: wanted.wants_call(EventKind::ToolCall, tool),
+            after: wanted.wants_call(EventKind::ToolResult, tool),
+        }
     }
 
     fn before_call(&self, call: CallEvent) -> BoxFuture<'_, Result<BeforeCall, Error>> {

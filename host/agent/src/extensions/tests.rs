@@ -116,6 +116,26 @@ async fn calls_are_rewritten_blocked_and_patched_in_load_order() {
 }
 
 #[tokio::test]
+async fn who_wants_to_know_of_calls_of_one_tool_hears_of_no_other() {
+    let mut fake = Fake::new("one", &[], |event| match event {
+        Event::ToolCall(call) => Ok(Outcome::Block { reason: Some(format!("not {}", call.tool)), terminate: false }),
+        _ => Ok(Outcome::Pass),
+    });
+    fake.wants.of_tools = vec![(EventKind::ToolCall, "other".to_owned()), (EventKind::ToolResult, "work".to_owned())];
+    let log = Arc::clone(&fake.log);
+    let stage = stage(&[&Arc::new(fake)], &["work", "other"]);
+    stage.prompt("go").await;
+    let texts: Vec<String> = (stage.messages().iter())
+        .filter_map(|message| match message {
+            Message::ToolResult(result) => Some(Content::joined_text(&result.content)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(texts, ["c1 {}", "not other"]);
+    assert_eq!(*log.lock().unwrap(), ["one tool-call", "one tool-result"]);
+}
+
+#[tokio::test]
 async fn an_answer_that_means_nothing_is_reported_and_changes_nothing() {
     let odd = Arc::new(Fake::new("odd", &EventKind::ALL, |event| match event {
         Event::Input(_) => Ok(Outcome::Rewrite(json!({}))),

@@ -153,6 +153,14 @@ pub(crate) fn outcome_from_wit(
     }
 }
 
+/// The event about calls of one tool that this names, such as `tool-call:read`.
+fn of_a_tool(name: &str) -> Option<(EventKind, String)> {
+    let (event, tool) = name.split_once(':')?;
+    let kind = EventKind::of_name(event)?;
+    let is_one = matches!(kind, EventKind::ToolCall | EventKind::ToolResult) && !tool.is_empty();
+    is_one.then(|| (kind, tool.to_owned()))
+}
+
 /// What an extension wants.
 ///
 /// # Errors
@@ -173,9 +181,10 @@ pub(crate) fn subscription_from_wit(plugin: &str, wanted: wit::Subscription) -> 
     let mut subscription = Subscription::default();
     let mut events = EventSet::default();
     for name in wanted.events {
-        match EventKind::of_name(&name) {
-            Some(kind) => events.insert(kind),
-            None => subscription.unknown.push(name),
+        match (EventKind::of_name(&name), of_a_tool(&name)) {
+            (Some(kind), _) => events.insert(kind),
+            (None, Some(wanted)) => subscription.of_tools.push(wanted),
+            (None, None) => subscription.unknown.push(name),
         }
     }
     subscription.events = events;
@@ -260,6 +269,16 @@ mod tests {
         let wanted = subscription_from_wit("p", wit::Subscription { events, ..nothing() }).unwrap();
         assert_eq!(wanted.events.iter().collect::<Vec<_>>(), [EventKind::ToolCall, EventKind::ToolResult]);
         assert_eq!(wanted.unknown, ["from-the-future"]);
+    }
+
+    #[test]
+    fn events_about_calls_can_be_those_of_one_tool() {
+        let events =
+            ["tool-call:read", "tool_result:a:b", "tool-call:", "input:read", ":read"].map(str::to_owned).to_vec();
+        let wanted = subscription_from_wit("p", wit::Subscription { events, ..nothing() }).unwrap();
+        let expected = [(EventKind::ToolCall, "read".to_owned()), (EventKind::ToolResult, "a:b".to_owned())];
+        assert_eq!((wanted.events, wanted.of_tools.as_slice()), (EventSet::default(), expected.as_slice()));
+        assert_eq!(wanted.unknown, ["tool-call:", "input:read", ":read"]);
     }
 
     #[test]

@@ -63,8 +63,10 @@ impl Inner {
              disable {name}` goes on without it"
         ));
         self.place.send_replace(Place::Gone(reason.clone()));
-        let events: EventSet = self.subscription().events.iter().filter(|kind| kind.fails_closed()).collect();
-        self.wants(Subscription { events, ..Subscription::default() });
+        let before = self.subscription();
+        let events: EventSet = before.events.iter().filter(|kind| kind.fails_closed()).collect();
+        let of_tools = before.of_tools.iter().filter(|(kind, _)| kind.fails_closed()).cloned().collect();
+        self.wants(Subscription { events, of_tools, ..Subscription::default() });
         self.report(None::<EventKind>, &reason);
     }
 }

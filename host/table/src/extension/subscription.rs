@@ -7,6 +7,8 @@ use super::event::{EventKind, EventSet};
 pub struct Subscription {
     /// The events.
     pub events: EventSet,
+    /// Of the events about calls, those of these tools, where `events` does not have all of them: `tool-call:read`.
+    pub of_tools: Vec<(EventKind, String)>,
     /// Names of events that this host does not know: nothing comes of them.
     pub unknown: Vec<String>,
     /// Topics of the bus, exact names.
@@ -20,9 +22,14 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Whether it wants events of this kind.
+    /// Whether it wants all events of this kind.
     pub fn wants(&self, kind: EventKind) -> bool {
         self.events.contains(kind)
+    }
+
+    /// Whether it wants events of this kind about calls of this tool.
+    pub fn wants_call(&self, kind: EventKind, tool: &str) -> bool {
+        self.wants(kind) || self.of_tools.iter().any(|(of, wanted)| *of == kind && wanted == tool)
     }
 }
 

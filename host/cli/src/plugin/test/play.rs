@@ -16,7 +16,9 @@ use atoll_caps::{Capability, Effective, UserLimits, Wants};
 use atoll_engine::{AuditLog, LoadedPlugin, PluginHost};
 use atoll_table::{
     Content, Error, Registration, Table, ToolRunner,
-    extension::{Bus, Event, HostFacts, ModelAccess, Providers, Servers, Services, SessionAccess, Tables, Ui},
+    extension::{
+        Bus, Event, EventKind, HostFacts, ModelAccess, Providers, Servers, Services, SessionAccess, Tables, Ui,
+    },
     secrets::SecretStore,
 };
 use serde_json::{Value, json};
@@ -233,6 +235,8 @@ impl<'a> Play<'a> {
         let wanted = extension.subscription();
         let is_wanted = match &event {
             Event::Bus { topic, .. } => wanted.topics.iter().any(|wanted| **wanted == **topic),
+            Event::ToolCall(call) => wanted.wants_call(EventKind::ToolCall, &call.tool),
+            Event::ToolResult(call, _) => wanted.wants_call(EventKind::ToolResult, &call.tool),
             event => event.kind().is_some_and(|kind| wanted.wants(kind)),
         };
         if !is_wanted {
