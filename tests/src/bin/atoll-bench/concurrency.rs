@@ -119,7 +119,12 @@ async fn pause(pipeline: &Pipeline, milliseconds: u64) -> anyhow::Result<()> {
 
 /// Calls a tool, which has to work.
 pub(crate) async fn call(pipeline: &Pipeline, tool: &str, arguments: Value) -> anyhow::Result<ToolOutput> {
-    let ready = pipeline.ready(Caller::Person, "bench", tool, arguments).await?;
+    call_as(pipeline, "bench", tool, arguments).await
+}
+
+/// The same with an id, for tools whose instances see more than one call.
+pub(crate) async fn call_as(pipeline: &Pipeline, id: &str, tool: &str, arguments: Value) -> anyhow::Result<ToolOutput> {
+    let ready = pipeline.ready(Caller::Person, id, tool, arguments).await?;
     let done = ready.run(Arc::new(|_, _| {}), Arc::new(|_| {})).await;
     anyhow::ensure!(!done.output.is_error, "the call failed: {:?}", done.output.content);
     Ok(done.output)

@@ -121,7 +121,7 @@ async fn read(pipeline: &Pipeline) -> anyhow::Result<()> {
 
 /// A built-in plugin's image as the build left it. It is embedded in the program; here it is read from where the
 /// program's build takes it.
-fn builtin(name: &'static str) -> anyhow::Result<Builtin> {
+pub(crate) fn builtin(name: &'static str) -> anyhow::Result<Builtin> {
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/images");
     let image = std::fs::read(images.join(format!("{name}.image"))).context("no images; run `cargo xtask bench`")?;
     let text = |extension| std::fs::read_to_string(images.join(format!("{name}.{extension}")));

@@ -12,6 +12,7 @@ mod extension_life;
 mod extensions;
 mod in_process;
 mod mcp;
+mod mcp_calls;
 mod model_server;
 mod processes;
 mod tools;

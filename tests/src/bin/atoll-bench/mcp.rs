@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Figure, engines, median,
+    Figure, engines, mcp_calls, median,
     model_server::ModelServer,
     processes::{Home, timed},
 };
@@ -30,10 +30,12 @@ const SDK: &str = include_str!("mcp_sdk.mjs");
 pub(crate) fn measure(atoll: &Path, quick: bool) -> anyhow::Result<Vec<Figure>> {
     let place = Place { atoll: atoll.to_owned(), peer: peer()? };
     let mut figures = vec![start(&place, quick)?];
-    figures.extend(calls(&place, quick)?);
     figures.push(at_once(&place, quick)?);
     figures.extend(many_tools(&place, quick)?);
     figures.extend(memory(&place, quick)?);
+    // In this process, which from here on is so large that what it starts is said to be, too.
+    figures.extend(registered(&place, quick)?);
+    figures.extend(calls(&place, quick)?);
     Ok(figures)
 }
 
@@ -123,7 +125,7 @@ fn start(place: &Place, quick: bool) -> anyhow::Result<Figure> {
     Ok(Figure::new(name, median(&mut growth), "ms", runs).below(5.0))
 }
 
-/// A call after the other: by a script, by a client that does nothing else, and by the SDK.
+/// A call after the other: through the adapter alone, by a script, by a client that does nothing else, and by the SDK.
 fn calls(place: &Place, quick: bool) -> anyhow::Result<Vec<Figure>> {
     let count = if quick { 200 } else { 3_000 };
     let home = place.home(&Place::many(1), None)?;
@@ -136,44 +138,68 @@ fn calls(place: &Place, quick: bool) -> anyhow::Result<Vec<Figure>> {
         )
     };
     let ours = place.number(&home, &script("mcp__s0__echo", "{value: 'x'}"))?;
-    let own = bare(&place.peer, count)?;
-    let over = Figure::new("MCP call by a script, over the server's own time", ours - own, "ms", count).below(0.5);
-    // What any call of a script costs is in it.
-    let all = Figure::new("MCP call by a script, whole", ours, "ms", count);
+    let own = bare(&place.peer, &[], count)?.call_ms;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let adapter = runtime.block_on(mcp_calls::mean(&place.peer, count))?;
+    let in_us = |name: &str, ms: f64| Figure::new(name, ms * 1e3, "µs", count);
+    let mut figures = vec![
+        in_us("MCP tool call, over the server's own time", adapter - own).below(500.0),
+        in_us("the server's own time for it", own),
+        // What any call of a script costs is in it.
+        in_us("MCP tool call by a script, whole", ours),
+    ];
     if let Some(theirs) = sdk(&place.peer, count)? {
-        eprintln!(
-            "atoll-bench: an MCP call: {ours:.3} ms, the server alone {own:.3} ms, the TypeScript SDK {theirs:.3} ms"
-        );
-        return Ok(vec![over, all, Figure::new("MCP call by the TypeScript SDK, whole", theirs, "ms", count)]);
+        figures.push(in_us("MCP tool call by the TypeScript SDK, whole", theirs));
     }
-    Ok(vec![over, all])
+    Ok(figures)
 }
 
-/// A call by a client that only writes and reads.
-fn bare(peer: &Path, count: usize) -> anyhow::Result<f64> {
-    let mut server = Command::new(peer).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+/// What a server takes by itself.
+struct Bare {
+    /// For a call of `echo`, by the mean.
+    call_ms: f64,
+    /// For the list of its tools, the first time.
+    list_ms: f64,
+}
+
+/// What calls and lists take a client that only writes and reads.
+fn bare(peer: &Path, options: &[String], count: usize) -> anyhow::Result<Bare> {
+    let mut server = Command::new(peer).args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut input = server.stdin.take().context("no input")?;
     let mut output = BufReader::new(server.stdout.take().context("no output")?);
-    let each = {
+    let bare = {
         let mut line = String::new();
-        let mut ask = |id: usize, method: &str, params: Value| -> anyhow::Result<()> {
-            writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        let mut id = 0;
+        // How long it took, and where a list goes on.
+        let mut ask = |method: &str, params: Value| -> anyhow::Result<(f64, Option<String>)> {
+            id += 1;
+            let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n";
             line.clear();
+            let began = Instant::now();
+            input.write_all(asked.as_bytes())?;
             output.read_line(&mut line)?;
-            Ok(())
+            let took = began.elapsed().as_secs_f64() * 1e3;
+            let answer: Value = serde_json::from_str(&line)?;
+            Ok((took, answer["result"]["nextCursor"].as_str().map(str::to_owned)))
         };
         let client = json!({"name": "x", "version": "1"});
-        ask(0, "initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))?;
-        let began = Instant::now();
-        for id in 1..=count {
-            ask(id, "tools/call", json!({"name": "echo", "arguments": {"value": "x"}}))?;
+        ask("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))?;
+        let (mut list_ms, mut params) = (0.0, json!({}));
+        while !params.is_null() {
+            let (took, cursor) = ask("tools/list", params)?;
+            list_ms += took;
+            params = cursor.map_or(Value::Null, |cursor| json!({"cursor": cursor}));
         }
-        began.elapsed().as_secs_f64() * 1e3 / count as f64
+        let mut all = 0.0;
+        for _ in 0..count {
+            all += ask("tools/call", json!({"name": "echo", "arguments": {"value": "x"}}))?.0;
+        }
+        Bare { call_ms: all / count.max(1) as f64, list_ms }
     };
     // That is how it hears of its end.
     drop(input);
     server.wait()?;
-    Ok(each)
+    Ok(bare)
 }
 
 /// A call by the SDK; none where it is not there.
@@ -208,7 +234,7 @@ fn at_once(place: &Place, quick: bool) -> anyhow::Result<Figure> {
     Ok(Figure::new("200 MCP calls of 100 ms at once, five servers", median(&mut all), "ms", runs).below(300.0))
 }
 
-/// A server with many tools: until one of them can be called, and a search among them.
+/// A server with many tools, in a command: until one of them has been called, and a search among them.
 fn many_tools(place: &Place, quick: bool) -> anyhow::Result<Vec<Figure>> {
     let runs = if quick { 3 } else { 11 };
     let few = place.home(&[("s0".to_owned(), vec!["--tools".to_owned(), "1".to_owned()])], None)?;
@@ -229,9 +255,33 @@ fn many_tools(place: &Place, quick: bool) -> anyhow::Result<Vec<Figure>> {
              return (Date.now() - began) / 100;",
         )?);
     }
+    let name = format!("a command with {TOOLS} MCP tools takes more, with the server's time");
     Ok(vec![
-        Figure::new(format!("{TOOLS} MCP tools listed and registered"), median(&mut more), "ms", runs).below(20.0),
+        Figure::new(name, median(&mut more), "ms", runs),
         Figure::new(format!("search among {TOOLS} MCP tools"), median(&mut searches), "ms", runs + 1).below(2.0),
+    ])
+}
+
+/// From the start of the adapter until many tools of a server are in the table, over one tool and over what the server takes to
+/// list them.
+fn registered(place: &Place, quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let runs = if quick { 3 } else { 21 };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let (mut more, mut lists) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let list = |count: usize| -> anyhow::Result<f64> {
+            Ok(bare(&place.peer, &["--tools".to_owned(), count.to_string()], 0)?.list_ms)
+        };
+        let until = |count: usize| runtime.block_on(mcp_calls::until_registered(&place.peer, count));
+        let own = list(TOOLS)? - list(1)?;
+        let base = until(1)?;
+        more.push(until(TOOLS)? - base - own);
+        lists.push(own);
+    }
+    let name = format!("{TOOLS} MCP tools registered, over the server's own time");
+    Ok(vec![
+        Figure::new(name, median(&mut more), "ms", runs).below(20.0),
+        Figure::new("the server's own time for their list", median(&mut lists), "ms", runs),
     ])
 }
 
