@@ -267,8 +267,9 @@ impl Shared {
             Request::Complete(name, came) => signing.complete(self.named(servers, &name)?, &came).await?,
             Request::Search(search) => self.search(servers, &search, server).await?,
         };
-        progress::shape(&call.id, output::MAX_TEXT, false);
-        Ok(ToolOutput::text(text))
+        let output = ToolOutput::text(text);
+        output::cut(&call.id, &output.content);
+        Ok(output)
     }
 
     async fn search(
@@ -346,7 +347,6 @@ impl Shared {
         let (unwanted, id) = (progress::cancelled(call.id.clone()), call.id.clone());
         let on_progress = move |step: Progress| progress::update(&id, &[Content::Text(shown::step(&step))], None);
         let result = one.carry_out(&item.what, arguments, unwanted, on_progress).await;
-        progress::shape(&call.id, output::MAX_TEXT, false);
         // Whoever called it without its schema may have guessed wrong.
         match result {
             Ok(result) => {
@@ -354,6 +354,7 @@ impl Shared {
                 if output.is_error && is_blind {
                     output.content.push(Content::Text(answers::wanted(item)));
                 }
+                output::cut(&call.id, &output.content);
                 Ok(output)
             }
             Err(Error::Failed(why)) if is_blind => Err(Error::failed(format!("{why}\n{}", answers::wanted(item)))),
