@@ -178,6 +178,19 @@ fn a_server_that_hangs_costs_nobody_who_does_not_name_it() {
 }
 
 #[test]
+fn a_server_that_fails_while_what_others_had_is_read_is_not_waited_for() {
+    let place = Place::with(&json!({
+        "many": {"command": peer(), "args": ["--tools", "3000"]}, "none": {"command": "/none/of/this/is/there"},
+    }));
+    // So that it is kept.
+    assert_eq!(place.script("return (await tools.mcp__many__more_0({})).isError ?? false").trim(), "false");
+    let began = Instant::now();
+    let run = place.atoll().args(["tool", "call", "mcp__none__x", "{}"]).run();
+    assert!(!run.status.success(), "{run:#?}");
+    assert!(began.elapsed() < Duration::from_secs(120), "nobody says that its tools do not come");
+}
+
+#[test]
 fn a_server_that_takes_its_time_to_start_is_waited_for_by_who_names_it() {
     let slow = format!("sleep 11; exec {}", peer());
     let place = Place::with(&json!({"slow": {"command": "sh", "args": ["-c", slow]}, "good": {"command": peer()}}));

@@ -236,6 +236,27 @@ fn the_scenario_of_the_guide_is_one() {
 }
 
 #[test]
+fn a_script_can_look_at_calls_of_one_tool() {
+    let sandbox = Sandbox::new();
+    let script = r#"
+export default function (atoll) {
+    const off = atoll.on("tool_call:other_tool", () => console.log("never"));
+    atoll.on("tool_call:my_tool", (event) => ({ input: { ...event.input, first: true } }));
+    atoll.on("tool-call:my_tool", (event) => ({ block: true, reason: JSON.stringify(event.input) }));
+    off();
+}
+"#;
+    let file = sandbox.file("gate.ts", script);
+    let step =
+        |tool: &str| format!("[[step]]\nevent = \"tool-call\"\nfields = {{ tool = \"{tool}\", arguments = {{}} }}\n");
+    sandbox.file("tests/gate.toml", format!("{}expect.block = '{{\"first\":true}}'\n", step("my_tool")));
+    test(&sandbox, &file).run().ok();
+    sandbox.file("tests/gate.toml", format!("{}expect.block = \"*\"\n", step("my-tool")));
+    let said = test(&sandbox, &file).run().code(1).stdout;
+    assert!(said.contains("did not subscribe to `tool-call`"), "{said}");
+}
+
+#[test]
 fn a_script_is_tested_as_a_component_is() {
     let sandbox = Sandbox::new();
     let script = r#"

@@ -8,8 +8,8 @@ use std::{collections::VecDeque, fmt};
 use rmcp::{
     RoleClient,
     model::{
-        CustomRequest, CustomResult, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerRequest,
-        ServerResult,
+        CustomRequest, CustomResult, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcResponse, JsonRpcVersion2_0,
+        RequestId, ServerRequest, ServerResult,
     },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
@@ -125,7 +125,7 @@ pub fn messages(text: &[u8]) -> serde_json::Result<VecDeque<RxJsonRpcMessage<Rol
     }
 }
 
-/// An answer, as far as it is told from other messages.
+/// An answer, as far as it is told from other messages. Whoever answers both ways at once has failed.
 #[derive(Deserialize)]
 struct Answer<'a> {
     jsonrpc: JsonRpcVersion2_0,
@@ -133,6 +133,7 @@ struct Answer<'a> {
     #[serde(borrow)]
     result: &'a RawValue,
     method: Option<IgnoredAny>,
+    error: Option<ErrorData>,
 }
 
 /// What only the answers to a greeting have.
@@ -141,15 +142,27 @@ struct Greeting {
     capabilities: Option<IgnoredAny>,
 }
 
+fn is_greeting(result: &RawValue) -> bool {
+    is_object(result.get()) && matches!(serde_json::from_str(result.get()), Ok(Greeting { capabilities: Some(_) }))
+}
+
+fn is_object(text: &str) -> bool {
+    text.starts_with('{')
+}
+
 fn message(text: &RawValue) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
     let text = text.get();
     // The library finds out of which type an answer is by trying one after the other, each with a copy of all of it. What was
     // asked for is known to who asked, so it is passed on as the text that it is. A greeting is the library's own.
-    if let Ok(Answer { jsonrpc, id, result, method: None }) = serde_json::from_str(text)
-        && !matches!(serde_json::from_str(result.get()), Ok(Greeting { capabilities: Some(_) }))
-    {
-        let result = ServerResult::CustomResult(CustomResult::new(Value::from(result.get())));
-        return Ok(JsonRpcMessage::Response(JsonRpcResponse { jsonrpc, id, result }));
+    match serde_json::from_str(text) {
+        Ok(Answer { jsonrpc, id, method: None, error: Some(error), .. }) if is_object(text) => {
+            return Ok(JsonRpcMessage::Error(JsonRpcError { jsonrpc, id: Some(id), error }));
+        }
+        Ok(Answer { jsonrpc, id, result, method: None, error: None }) if is_object(text) && !is_greeting(result) => {
+            let result = ServerResult::CustomResult(CustomResult::new(Value::from(result.get())));
+            return Ok(JsonRpcMessage::Response(JsonRpcResponse { jsonrpc, id, result }));
+        }
+        _ => {}
     }
     let mut message: RxJsonRpcMessage<RoleClient> = serde_json::from_str(text)?;
     // The library's types of what is asked of a person or a model leave out what they do not know, and put a form's fields into
@@ -233,6 +246,37 @@ mod tests {
         let mut exact = vec![b'y'; MAX_MESSAGE];
         exact.push(b'\n');
         assert!(matches!(lines.push(&exact).as_slice(), [Line::Whole(line)] if line.len() == MAX_MESSAGE));
+    }
+
+    #[test]
+    fn answers_are_passed_on_as_they_were_written_and_greetings_are_read() {
+        let of = |text: &str| messages(text.as_bytes()).map(|mut all| all.pop_front().unwrap());
+        let raw = |message: RxJsonRpcMessage<RoleClient>| match message {
+            JsonRpcMessage::Response(JsonRpcResponse {
+                result: ServerResult::CustomResult(CustomResult(text)),
+                ..
+            }) => text,
+            other => panic!("{other:?}"),
+        };
+        for result in ["{ \"b\": 1.50, \"a\" : [] }", "null", "\"text\"", "7", "[]", "{\"capabilities\":null}"] {
+            let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}");
+            assert_eq!(raw(of(&text).unwrap()), *result);
+        }
+        let greeting = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a","version":"1"}}}"#;
+        let is_read = |message| {
+            matches!(
+                message,
+                JsonRpcMessage::Response(JsonRpcResponse { result: ServerResult::InitializeResult(_), .. })
+            )
+        };
+        assert!(is_read(of(greeting).unwrap()));
+        let several =
+            messages(format!(" [{greeting}, {{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{{}}}}]").as_bytes())
+                .unwrap();
+        assert_eq!(several.len(), 2);
+        for none in ["", "7", "{}", "[7]", "[\"2.0\", 1, {}, null, null]", r#"{"jsonrpc":"1.0","id":1,"result":{}}"#] {
+            assert!(messages(none.as_bytes()).is_err(), "{none}");
+        }
     }
 
     proptest! {

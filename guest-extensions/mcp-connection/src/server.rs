@@ -387,9 +387,12 @@ impl Server {
         }
     }
 
-    /// What it had to say of how it is used when it was last connected to, where that is kept.
+    /// What it had to say of how it is used when it was last connected to, where that is kept. What it says now counts.
     pub fn remember(&self, instructions: Option<String>) {
-        *self.instructions.borrow_mut() = instructions;
+        let mut known = self.instructions.borrow_mut();
+        if known.is_none() {
+            *known = instructions;
+        }
     }
 
     /// What it says of how it is used, if it was ever there.

@@ -183,10 +183,11 @@ fn beginning(text: &str) -> String {
 
 /// Enough of a tool to find it and to call it. Its arguments are known where that takes little.
 fn short(tool: &ServerTool) -> Value {
-    let is_long = tool.input_schema.text().len() > MAX_SCHEMA;
+    let schema = Value::Object(tool.input_schema.read());
+    let is_long = schema.to_string().len() > MAX_SCHEMA;
     json!({
         "name": tool.name, "title": tool.title.as_deref().map(beginning), "description": beginning(&tool.description),
-        "inputSchema": if is_long { json!({"type": "object"}) } else { Value::Object(tool.input_schema.read()) },
+        "inputSchema": if is_long { json!({"type": "object"}) } else { schema },
     })
 }
 

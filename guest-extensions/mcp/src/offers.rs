@@ -29,7 +29,7 @@ pub(crate) struct Offers {
     reading: watch::Sender<usize>,
 }
 
-/// What servers had is being read.
+/// What servers had is being read, until this is dropped.
 pub(crate) struct Reading<'a>(&'a watch::Sender<usize>);
 
 impl Drop for Reading<'_> {
@@ -52,31 +52,33 @@ impl Offers {
         }
     }
 
-    /// What servers have now counts once this is dropped: what they had must not take its place.
+    /// What servers have now is taken once this is dropped: what they had must not take its place.
     pub(crate) fn reading(&self) -> Reading<'_> {
         self.reading.send_modify(|times| *times += 1);
         Reading(&self.reading)
     }
 
-    async fn read(&self) {
+    /// Returns once nobody reads what servers had.
+    async fn until_read(&self) {
         let _ = self.reading.subscribe().wait_for(|times| *times == 0).await;
     }
 
-    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on.
-    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>]) {
+    /// Offers what some servers had when they were last there; `all` is them and the others. They are told from here on. It was
+    /// said of them that their tools are to come; with `is_enough`, those of before are all that is waited for.
+    pub(crate) async fn remember(&self, some: &[Rc<Server>], all: &[Rc<Server>], is_enough: bool) {
         self.set(all);
         self.known.read(some).await;
         for server in some {
             let kept = self.known.of(&server.name);
-            let Some(kept) = kept else {
-                Registry::coming(&server.name);
-                continue;
-            };
+            let Some(kept) = kept else { continue };
             server.remember(kept.instructions.clone());
             // What can not be had is said once the server is there.
             self.registry.have(server, kept.instructions.as_deref(), kept.tools, self.to_come(&server.name)).await;
             self.resources.note(server, kept.has_resources, all).await;
             self.prompts.change(&server.name, kept.prompts).await;
+            if is_enough {
+                Registry::settled(&server.name);
+            }
         }
     }
 
@@ -112,7 +114,7 @@ impl Offers {
     }
 
     async fn look(&self, server: &Server, session: &Session, what: Met) {
-        self.read().await;
+        self.until_read().await;
         let (_, has_resources, has_prompts) = session.has();
         match what {
             Met::Begun => {
@@ -160,7 +162,7 @@ impl Catalog for Offers {
         tools: Vec<ServerTool>,
     ) -> LocalBoxFuture<'a, Vec<String>> {
         async move {
-            self.read().await;
+            self.until_read().await;
             if !self.known.has(&server.name) {
                 self.first.borrow_mut().insert(server.name.clone());
             }
@@ -175,6 +177,7 @@ impl Catalog for Offers {
             });
             // Most servers have what they had the last time.
             if !is_new && self.registry.has_all(&server.name) {
+                self.first.borrow_mut().remove(&server.name);
                 return Vec::new();
             }
             let lines = self.registry.have(server, instructions, tools, self.to_come(&server.name)).await;

@@ -56,15 +56,16 @@ impl Pool {
                 spawn_local(Rc::clone(server).live(Rc::clone(&self.around)));
             }
         };
+        // Before any of them can fail, for then none are to come.
+        some.iter().for_each(|server| Registry::coming(&server.name));
         if self.is_command {
             // What is not among what they had before is waited for. Programs start while that is read.
-            some.iter().for_each(|server| Registry::coming(&server.name));
             let reading = self.offers.reading();
             connect(&some);
-            self.offers.remember(&some, &self.all()).await;
+            self.offers.remember(&some, &self.all(), false).await;
             drop(reading);
         } else {
-            self.offers.remember(&some, &self.all()).await;
+            self.offers.remember(&some, &self.all(), true).await;
             connect(&some);
         }
     }

@@ -25,7 +25,7 @@ const MOST: usize = 10_000 - 3;
 /// How many of them are kept for each server of which it is not known yet what it has, where there are few servers.
 const KEPT_FREE: usize = 500;
 /// How many tools are put into the table, or withdrawn, at once, and how long their definitions may be together, in bytes.
-const AT_ONCE: usize = 200;
+const AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: usize = 1 << 20;
 /// How long that goes on before others have their turn, in nanoseconds.
 const TURN: u64 = 5_000_000;
@@ -175,10 +175,10 @@ impl Registry {
                 fresh.push((definition, digest));
             }
             looked_at += 1;
-            if fresh.len() >= AT_ONCE || bytes >= BYTES_AT_ONCE || looked_at >= 5 * AT_ONCE {
+            if fresh.len() >= AT_ONCE || bytes >= BYTES_AT_ONCE || looked_at >= 2 * AT_ONCE {
                 self.put(std::mem::take(&mut fresh), &mut refused, &mut turn).await;
                 (bytes, looked_at) = (0, 0);
-                turn.end().await;
+                turn.give_way().await;
                 if server.is_closing() {
                     return Vec::new();
                 }
@@ -228,7 +228,7 @@ impl Registry {
         for some in gone.chunks(AT_ONCE) {
             // They were put there.
             let _: Result<(), Error> = table::unregister(some.to_vec()).await;
-            turn.end().await;
+            turn.give_way().await;
         }
     }
 
@@ -259,7 +259,7 @@ impl Registry {
                 {
                     let rest = some.split_off(some.len() / 2);
                     waiting.extend([rest, some]);
-                    turn.end().await;
+                    turn.give_way().await;
                 }
                 Error::Limit(_) if is_full => {
                     refused.is_full = true;
@@ -294,7 +294,7 @@ impl Turn {
     }
 
     /// Has others have theirs, if it was long enough.
-    async fn end(&mut self) {
+    async fn give_way(&mut self) {
         if clock::monotonic() - self.began >= TURN {
             clock::sleep(1).await;
             *self = Self::begin();

@@ -22,7 +22,7 @@ const MAX_PAGES: usize = 100;
 /// The most items of a list of all.
 const MAX_ITEMS: usize = 10_000;
 
-/// The tools.
+/// The tools that list and read them.
 pub(crate) const TOOLS: [&str; 3] = [LIST, TEMPLATES, READ];
 
 /// Whether it is one of these tools.

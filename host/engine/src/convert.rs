@@ -16,7 +16,7 @@ use crate::{
         atoll::plugin::types as wit,
         exports::atoll::plugin::{provider, tools},
     },
-    description::SaidTool,
+    description::{LastSchema, SaidTool},
     state::PluginContext,
 };
 
@@ -160,8 +160,8 @@ fn malformed(plugin: &str, field: &str, error: &serde_json::Error) -> Error {
 }
 
 /// A tool's description from a guest.
-pub(crate) fn tool_from_wit(plugin: &str, tool: wit::Tool) -> Result<Tool, Error> {
-    SaidTool::from(tool).read(plugin)
+pub(crate) fn tool_from_wit(plugin: &str, tool: wit::Tool, schemas: &mut LastSchema) -> Result<Tool, Error> {
+    SaidTool::from(tool).read(plugin, schemas)
 }
 
 /// A tool of the table for a guest.
@@ -178,7 +178,7 @@ pub(crate) fn entry_to_wit(entry: &Registered, active: bool) -> crate::bindings:
         label: tool.label.clone(),
         description: tool.description.clone(),
         parameters: tool.parameters.to_string(),
-        output_schema: tool.output_schema.as_ref().map(Value::to_string),
+        output_schema: tool.output_schema.as_ref().map(ToString::to_string),
         prompt_snippet: tool.prompt_snippet.clone(),
         prompt_guidelines: tool.prompt_guidelines.clone(),
         exposure: match tool.exposure {

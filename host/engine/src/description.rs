@@ -4,7 +4,7 @@
 //! It follows from the component alone. It must never hold anything that depends on a manifest, a grant or a limit: what
 //! the user allows is compared with it at each start, and counts as it is then.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use atoll_caps::{LimitName, Limits};
 use atoll_table::{
@@ -12,6 +12,7 @@ use atoll_table::{
     tool::{Annotations, ExecutionMode, Exposure, Namespace},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{bindings::atoll::plugin::types as wit, contract_check::Surface, convert, trap::limit_error};
 
@@ -94,7 +95,23 @@ impl Description {
         if length as u64 > limits.host_call_bytes.saturating_add(limits.output_bytes) {
             return Err(limit_error(LimitName::HostCallBytes, limits.host_call_bytes));
         }
-        self.tools.iter().map(|tool| tool.clone().read(plugin)).collect()
+        let mut schemas = LastSchema::default();
+        self.tools.iter().map(|tool| tool.clone().read(plugin, &mut schemas)).collect()
+    }
+}
+
+/// The output schema that was read last: what thousands of tools have in common is read and kept once.
+#[derive(Default)]
+pub(crate) struct LastSchema(Option<(String, Arc<Value>)>);
+
+impl LastSchema {
+    fn read(&mut self, plugin: &str, text: String) -> Result<Arc<Value>, Error> {
+        if let Some((_, schema)) = self.0.as_ref().filter(|(last, _)| *last == text) {
+            return Ok(Arc::clone(schema));
+        }
+        let schema: Arc<Value> = Arc::new(convert::json(plugin, "output-schema", &text)?);
+        self.0 = Some((text, Arc::clone(&schema)));
+        Ok(schema)
     }
 }
 
@@ -115,8 +132,8 @@ impl SaidTool {
     ///
     /// # Errors
     /// `failed` if a schema is not JSON.
-    pub(crate) fn read(self, plugin: &str) -> Result<Tool, Error> {
-        let output_schema = self.output_schema.map(|text| convert::json(plugin, "output-schema", &text)).transpose()?;
+    pub(crate) fn read(self, plugin: &str, schemas: &mut LastSchema) -> Result<Tool, Error> {
+        let output_schema = self.output_schema.map(|text| schemas.read(plugin, text)).transpose()?;
         Ok(Tool {
             parameters: convert::json(plugin, "parameters", &self.parameters)?,
             output_schema,
@@ -225,8 +242,9 @@ mod tests {
         assert_eq!(again, description);
         assert_eq!(again.surface(), description.surface());
         let tools = again.tools("p", &Limits::default()).unwrap();
-        let fresh: Vec<Tool> =
-            ["one", "two"].map(|name| convert::tool_from_wit("p", said(name)).unwrap()).into_iter().collect();
+        let fresh: Vec<Tool> = ["one", "two"]
+            .map(|name| convert::tool_from_wit("p", said(name), &mut LastSchema::default()).unwrap())
+            .into();
         assert_eq!(tools, fresh);
         assert!(tools[0].prepares && tools[0].parameters == serde_json::from_str::<serde_json::Value>(SCHEMA).unwrap());
         let surface = again.surface();

@@ -1,6 +1,8 @@
 //! What a tool is.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 /// Who may see and call a tool.
@@ -72,9 +74,9 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// JSON Schema of its structured result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
+    /// JSON Schema of its structured result. Many tools of one plugin may have the same.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub output_schema: Option<Arc<Value>>,
     /// One line for the system prompt's list of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_snippet: Option<String>,
@@ -94,6 +96,10 @@ pub struct Tool {
     /// It wants to rewrite raw arguments before they are checked.
     #[serde(skip)]
     pub prepares: bool,
+}
+
+fn shared<S: Serializer>(schema: &Option<Arc<Value>>, serializer: S) -> Result<S::Ok, S::Error> {
+    schema.as_deref().serialize(serializer)
 }
 
 impl Tool {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 /// What says that an argument is to be in a header, too.
 const MARK: &str = "x-mcp-header";
@@ -20,8 +20,10 @@ impl Marked {
         if !contains(message, MARK) {
             return;
         }
-        let message: Value = serde_json::from_slice(message).unwrap_or_default();
-        for tool in message["result"]["tools"].as_array().into_iter().flatten() {
+        let Ok(Listed { result: Some(Tools { tools }) }) = serde_json::from_slice(message) else { return };
+        for tool in tools {
+            // One that can not be read costs no other.
+            let tool: Value = serde_json::from_str(tool.get()).unwrap_or_default();
             if let (Some(name), Some(schema)) = (tool["name"].as_str(), tool["inputSchema"].as_object()) {
                 let marks = marks(schema).unwrap_or_default();
                 self.0.insert(name.to_owned(), marks);
@@ -59,6 +61,19 @@ impl Marked {
         }
         headers
     }
+}
+
+/// An answer to `tools/list`.
+#[derive(Deserialize)]
+struct Listed<'a> {
+    #[serde(borrow)]
+    result: Option<Tools<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Tools<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
 }
 
 /// Of a message only that is read which headers say.

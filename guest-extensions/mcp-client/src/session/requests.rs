@@ -23,7 +23,7 @@ use super::{
     client::Watched,
     in_one_round,
     rounds::{self, Wanted},
-    text_of, whole,
+    text_of, unread, whole,
 };
 use crate::{http::marks, text::shown, tool::ServerTool};
 
@@ -57,7 +57,8 @@ struct Page<'a> {
 
 /// A tool, if what it says of its arguments in headers can be done.
 fn marked(tool: ServerTool) -> Result<ServerTool, String> {
-    match marks(&tool.input_schema.read()) {
+    let schema = serde_json::from_str(tool.input_schema.text()).map_err(|error| error.to_string());
+    match schema.and_then(|schema| marks(&schema)) {
         Ok(_) => Ok(tool),
         Err(why) => Err(format!("the tool {}: {why}", shown(&tool.name))),
     }
@@ -140,7 +141,10 @@ impl Session {
             let params = from(cursor.take());
             let request = ListToolsRequest { params, ..ListToolsRequest::default() };
             let text = text_of(self.peer.send_request(ClientRequest::ListToolsRequest(request)).await)?;
-            let page: Page<'_> = serde_json::from_str(&text).unwrap_or_default();
+            let page: Page<'_> = match text.starts_with('{') {
+                true => serde_json::from_str(&text).map_err(|error| unread(&error))?,
+                false => Page::default(),
+            };
             in_one_round(&page.result_type)?;
             if let Some(lasts) = page.ttl_ms.as_u64() {
                 self.lasts.set(Some(self.lasts.get().map_or(lasts, |known| known.min(lasts))));

@@ -215,6 +215,19 @@ async fn calls_run_beside_each_other_and_each_gets_its_answer_whatever_is_in_it(
 }
 
 #[tokio::test]
+async fn who_answers_both_ways_at_once_has_failed() {
+    let (session, mut server, _told) = connected().await;
+    let call = session.call("one", object(&json!({}))).await.expect("sent");
+    let play = async {
+        let (id, _) = server.asked("tools/call").await;
+        let error = json!({"code": -32000, "message": "no"});
+        server.print(&json!({"jsonrpc": "2.0", "id": id, "result": null, "error": error}).to_string()).await;
+    };
+    let (answer, ()) = tokio::join!(call.answer(forever, forever(), |_| {}), play);
+    assert_eq!(answer, Err(Failure::Refused { code: -32000, message: "no".to_owned() }));
+}
+
+#[tokio::test]
 async fn progress_is_told_and_makes_patient() {
     let (session, mut server, _told) = connected().await;
     let running = session.call("slow", object(&json!({}))).await.expect("sent");

@@ -146,28 +146,33 @@ const none = async (_, each) => {
   return {};
 };
 
-/** Handlers by the names of their events, in the order in which they were added. */
+/** `tool_call:my_tool` as the host calls it: what is behind the colon is the name of a tool. */
+const nameOf = (name) => {
+  const [event, ...tool] = String(name).split(":");
+  return [kebab(event), ...tool].join(":");
+};
+
+/** Handlers with the names of their events, in the order in which they were added. */
 export class Handlers {
-  #all = new Map();
+  #all = [];
 
   add(name, handler) {
     if (typeof handler !== "function") throw new TypeError(`on("${name}") needs a function`);
-    const key = kebab(name);
-    const one = { handler };
-    this.#all.set(key, [...(this.#all.get(key) ?? []), one]);
+    const one = { name: nameOf(name), handler };
+    this.#all = [...this.#all, one];
     return () => {
-      const left = (this.#all.get(key) ?? []).filter((known) => known !== one);
-      if (left.length > 0) this.#all.set(key, left);
-      else this.#all.delete(key);
+      this.#all = this.#all.filter((known) => known !== one);
     };
   }
 
   names() {
-    return [...this.#all.keys()];
+    return [...new Set(this.#all.map(({ name }) => name))];
   }
 
   async deliver(name, fields, context) {
-    const handlers = this.#all.get(name) ?? [];
+    const ofTool = `${name}:${fields.toolName}`;
+    const isOfTool = name === "tool-call" || name === "tool-result";
+    const handlers = this.#all.filter((one) => one.name === name || (isOfTool && one.name === ofTool));
     const event = { type: snake(name), ...fields };
     const each = async (take) => {
       for (const { handler } of handlers) {

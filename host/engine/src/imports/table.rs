@@ -16,6 +16,7 @@ use crate::{
     beside::Beside,
     call::{Clock, Use},
     convert,
+    description::LastSchema,
     state::{PluginContext, PluginState, lock},
 };
 
@@ -162,7 +163,8 @@ impl<T: Send + 'static> contract::table::HostWithStore<T> for Host {
         let add = async {
             let sizes = tools.iter().map(|tool| tool.description.len() + tool.parameters.len());
             plugin.check_bytes(sizes.sum())?;
-            let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool));
+            let mut schemas = LastSchema::default();
+            let tools = tools.into_iter().map(|tool| convert::tool_from_wit(&plugin.name, tool, &mut schemas));
             let tools = tools.collect::<Result<Vec<_>, _>>()?;
             let Access { table, clock, .. } = table(accessor, None)?;
             // It may have to wait for its turn, which is not its own time.

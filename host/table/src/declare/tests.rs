@@ -20,7 +20,7 @@ fn tree() -> Tool {
             },
             "$defs": {"Filter": {"type": "object", "properties": {"name": {"type": "string"}}}},
         }),
-        output_schema: Some(json!({
+        output_schema: Some(std::sync::Arc::new(json!({
             "type": "object",
             "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
             "required": ["items"],
@@ -29,7 +29,7 @@ fn tree() -> Tool {
                 "properties": {"id": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
                 "required": ["id"],
             }},
-        })),
+        }))),
         ..tool("list-items")
     }
 }
@@ -124,7 +124,7 @@ fn scripts_reach_what_is_active_or_made_for_them_and_the_types_say_so() {
 
 #[test]
 fn a_sentence_says_what_a_call_gives_as_far_as_it_is_short() {
-    let gives = |schema: serde_json::Value| result_type(&Tool { output_schema: Some(schema), ..tool("t") });
+    let gives = |schema: serde_json::Value| result_type(&Tool { output_schema: Some(schema.into()), ..tool("t") });
     assert_eq!(result_type(&tool("t")), "a string");
     let commented = json!({"type": "object", "required": ["text"],
         "properties": {"text": {"enum": ["\"//", "b"], "description": "All of it"}, "cut": {"type": "boolean"}}});

@@ -35,7 +35,7 @@ impl Table {
         Summary {
             name: entry.tool.name.clone(),
             description: entry.tool.description.clone(),
-            shape: signature(&entry.tool.parameters, entry.tool.output_schema.as_ref()),
+            shape: signature(&entry.tool.parameters, entry.tool.output_schema.as_deref()),
             active: self.is_active(&entry.tool.name),
         }
     }

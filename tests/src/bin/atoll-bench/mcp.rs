@@ -180,6 +180,7 @@ fn bare(peer: &Path, options: &[String], count: usize) -> anyhow::Result<Bare> {
             output.read_line(&mut line)?;
             let took = began.elapsed().as_secs_f64() * 1e3;
             let answer: Value = serde_json::from_str(&line)?;
+            anyhow::ensure!(answer["error"].is_null(), "the server says {answer}");
             Ok((took, answer["result"]["nextCursor"].as_str().map(str::to_owned)))
         };
         let client = json!({"name": "x", "version": "1"});
