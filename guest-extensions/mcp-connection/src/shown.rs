@@ -1,8 +1,11 @@
 //! What servers gave and claim, as the host has it.
 
-use atoll_mcp_client::{result::Piece, session::Progress};
+use atoll_mcp_client::{
+    result::{Piece, most_characters},
+    session::Progress,
+};
 use atoll_plugin::{
-    Content,
+    Content, progress,
     types::{Annotations, Blob},
 };
 use serde_json::{Map, Value};
@@ -31,6 +34,15 @@ pub fn step(step: &Progress) -> String {
         Some(message) => format!("{}{of}: {message}", step.done),
         None => format!("{}{of}", step.done),
     }
+}
+
+/// Has a model get so much of the text of a call's result: its ends, and a file with the whole.
+pub fn cut(call: &str, content: &[Content]) {
+    let texts = content.iter().filter_map(|piece| match piece {
+        Content::Text(text) => Some(text.as_str()),
+        Content::Image(_) => None,
+    });
+    progress::shape(call, most_characters(&texts.collect::<Vec<_>>()), false);
 }
 
 /// What a server claims of a tool. A claim that is no truth value is none.

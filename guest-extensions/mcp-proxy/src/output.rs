@@ -1,18 +1,9 @@
 //! What a tool of a server gave, as the result of a call.
 
-use atoll_mcp_client::result::{most_characters, shape};
+use atoll_mcp_client::result::shape;
 use atoll_mcp_connection::shown;
-use atoll_plugin::{Content, ToolOutput, progress};
+use atoll_plugin::ToolOutput;
 use serde_json::Value;
-
-/// Has a model get so much of a call's text as of a result of the other adapter; the whole is in a file.
-pub(crate) fn cut(call: &str, content: &[Content]) {
-    let texts = content.iter().filter_map(|piece| match piece {
-        Content::Text(text) => Some(text.as_str()),
-        Content::Image(_) => None,
-    });
-    progress::shape(call, most_characters(&texts.collect::<Vec<_>>()), false);
-}
 
 /// A result as the protocol has it, as that of a call.
 pub(crate) fn of(server: &str, tool: &str, result: Value) -> ToolOutput {

@@ -268,7 +268,7 @@ impl Shared {
             Request::Search(search) => self.search(servers, &search, server).await?,
         };
         let output = ToolOutput::text(text);
-        output::cut(&call.id, &output.content);
+        shown::cut(&call.id, &output.content);
         Ok(output)
     }
 
@@ -354,7 +354,7 @@ impl Shared {
                 if output.is_error && is_blind {
                     output.content.push(Content::Text(answers::wanted(item)));
                 }
-                output::cut(&call.id, &output.content);
+                shown::cut(&call.id, &output.content);
                 Ok(output)
             }
             Err(Error::Failed(why)) if is_blind => Err(Error::failed(format!("{why}\n{}", answers::wanted(item)))),

@@ -27,7 +27,7 @@ use atoll_mcp_client::{
     config::{Configuration, Severity},
     exposure::Exposure,
     mentions::mentioned,
-    result::{most_characters, shape},
+    result::shape,
     session::{Identity, Progress},
 };
 use atoll_mcp_connection::{
@@ -330,13 +330,9 @@ impl tools::Guest for Tools {
     }
 }
 
-/// The result of a call: a model gets the ends of a long text, and a file with the whole.
+/// The result of a call.
 fn output(call: &str, content: Vec<Content>, whole: &Value, is_error: bool) -> ToolOutput {
-    let texts = content.iter().filter_map(|piece| match piece {
-        Content::Text(text) => Some(text.as_str()),
-        Content::Image(_) => None,
-    });
-    progress::shape(call, most_characters(&texts.collect::<Vec<_>>()), false);
+    shown::cut(call, &content);
     ToolOutput { content, details: None, structured: Some(whole.to_string()), is_error, terminate: false, usage: None }
 }
 

@@ -176,11 +176,11 @@ impl Catalog for Offers {
                 is_new
             });
             // Most servers have what they had the last time.
-            if !is_new && self.registry.has_all(&server.name) {
-                self.first.borrow_mut().remove(&server.name);
-                return Vec::new();
-            }
-            let lines = self.registry.have(server, instructions, tools, self.to_come(&server.name)).await;
+            let is_there = !is_new && self.registry.has_all(&server.name);
+            let lines = match is_there {
+                true => Vec::new(),
+                false => self.registry.have(server, instructions, tools, self.to_come(&server.name)).await,
+            };
             self.first.borrow_mut().remove(&server.name);
             lines
         }

@@ -25,7 +25,7 @@ use crate::{concurrency::call_as, in_process::builtin};
 
 /// How many calls come before those that are measured.
 const WARM: usize = 50;
-/// How long it may take until it is there.
+/// How long it may take until a tool is there.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A command's run in a folder.
@@ -96,10 +96,9 @@ impl Adapter {
         let began = Instant::now();
         let failed = extensions.start().await;
         anyhow::ensure!(failed.is_empty(), "the adapter can not be started: {failed:?}");
-        while !pipeline.table(|table| table.tools().iter().any(|entry| entry.tool.name == tool)) {
-            anyhow::ensure!(began.elapsed() < PATIENCE, "{tool} does not come: {}", log(&atoll));
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let there = pipeline.until(|table| table.tools().iter().any(|entry| entry.tool.name == tool));
+        let in_time = tokio::time::timeout(PATIENCE, there).await.is_ok();
+        anyhow::ensure!(in_time, "{tool} does not come: {}", log(&atoll));
         let took_ms = began.elapsed().as_secs_f64() * 1e3;
         pipeline.set_hooks(extensions.hooks());
         Ok(Self { pipeline, extensions, took_ms, _folder: folder })
